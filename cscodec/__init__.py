@@ -1,0 +1,81 @@
+"""cscodec: an image codec built on learned compressive sensing.
+
+>>> import cscodec
+>>> data = cscodec.encode(image, quality=75)      # uint8 array in, bytes out
+>>> restored = cscodec.decode(data)               # bytes in, uint8 array out
+
+Importing the package is cheap: numerical code is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cscodec.errors import (
+    BadMagicError,
+    BitstreamError,
+    ChecksumError,
+    CscodecError,
+    InvalidFieldError,
+    InvalidInputError,
+    InvalidModelError,
+    LimitExceededError,
+    ModelError,
+    ModelMismatchError,
+    ModelNotFoundError,
+    TruncatedError,
+    UnsupportedVersionError,
+)
+
+if TYPE_CHECKING:
+    from cscodec.codec import Info, decode, encode, info
+    from cscodec.model import Model, load_model, shipped_models
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadMagicError",
+    "BitstreamError",
+    "ChecksumError",
+    "CscodecError",
+    "Info",
+    "InvalidFieldError",
+    "InvalidInputError",
+    "InvalidModelError",
+    "LimitExceededError",
+    "Model",
+    "ModelError",
+    "ModelMismatchError",
+    "ModelNotFoundError",
+    "TruncatedError",
+    "UnsupportedVersionError",
+    "__version__",
+    "decode",
+    "encode",
+    "info",
+    "load_model",
+    "shipped_models",
+]
+
+_LAZY = {
+    "Info": "cscodec.codec",
+    "decode": "cscodec.codec",
+    "encode": "cscodec.codec",
+    "info": "cscodec.codec",
+    "Model": "cscodec.model",
+    "load_model": "cscodec.model",
+    "shipped_models": "cscodec.model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

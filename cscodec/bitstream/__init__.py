@@ -1,0 +1,1 @@
+"""Quantised measurements to bytes and back; integers only."""

@@ -1,0 +1,1 @@
+"""How good a coded picture is, and how that is shown."""

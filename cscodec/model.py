@@ -1,0 +1,284 @@
+"""A learned compressive-sensing model: what it holds, its identity, its file, and where to find it.
+
+A model is frozen. Its ``model_id`` is a hash of its arrays, so a file that names its model by id
+can only be decoded with the same numbers, whatever the model file is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.errors import InvalidModelError, ModelNotFoundError
+
+PATCH_SIZE = 8  #: pixels on each side of a patch
+PATCH_PIXELS = PATCH_SIZE * PATCH_SIZE
+MAX_MEASUREMENTS = PATCH_PIXELS - 1  #: the patch mean is measurement zero and not counted
+MAX_ATOMS = 4096  #: most columns that a dictionary may have
+MODEL_ID_BYTES = 8
+SUFFIX = ".safetensors"
+
+Float32Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """One compressive-sensing system: a sensing matrix and a sparsifying dictionary.
+
+    Attributes
+    ----------
+    sensing_matrix : ndarray, (M, 64) float32
+        Φ. It sees patches without their mean.
+    dictionary : ndarray, (64, L) float32
+        Ψ, columns of unit norm.
+    basis : ndarray, (M, 64) float32
+        Orthonormal zero-mean rows that span the same nested subspaces as the rows of Φ on
+        zero-mean patches: the first m rows of both span the same space for every m.
+        Measurements are quantised in it.
+    """
+
+    sensing_matrix: Float32Array
+    dictionary: Float32Array
+    basis: Float32Array
+
+    @classmethod
+    def from_matrices(cls, sensing_matrix: npt.ArrayLike, dictionary: npt.ArrayLike) -> System:
+        """Make a system from Φ and Ψ; the basis follows by Gram-Schmidt on Φ's rows.
+
+        Raises
+        ------
+        InvalidModelError
+            If shapes do not fit, values are not finite, or Φ's rows are linearly dependent.
+        """
+        phi = np.asarray(sensing_matrix, np.float64)
+        psi = np.asarray(dictionary, np.float64)
+        _check_matrices(phi, psi)
+        zero_mean = phi - phi.mean(axis=1, keepdims=True)  # all that a zero-mean patch sees of Φ
+        return cls(*(_frozen(matrix) for matrix in (phi, psi, _orthonormal_rows(zero_mean))))
+
+    @property
+    def num_measurements(self) -> int:
+        """M, without the mean."""
+        return self.sensing_matrix.shape[0]
+
+    @property
+    def num_atoms(self) -> int:
+        """L."""
+        return self.dictionary.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained model: what `encode` and `decode` need, and the record of how it was made.
+
+    Attributes
+    ----------
+    name : str
+        Short name, as in ``cscodec encode --model NAME``.
+    luma : System
+        For gray pictures and luma planes.
+    chroma : System
+        For chroma planes; the luma system where none was trained.
+    tables : mapping of str to ndarray
+        Integer tables of the entropy coder (priors, predictors); empty where none were trained,
+        and the coder then starts from its neutral state.
+    metadata : mapping
+        JSON-able record: training command, data, licence, configuration, seed, results.
+    """
+
+    name: str
+    luma: System
+    chroma: System
+    tables: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sensing_matrix(self) -> Float32Array:
+        """Φ of the luma system, (M, 64)."""
+        return self.luma.sensing_matrix
+
+    @property
+    def dictionary(self) -> Float32Array:
+        """Ψ of the luma system, (64, L)."""
+        return self.luma.dictionary
+
+    @cached_property
+    def model_id(self) -> bytes:
+        """Identity of the model: the first 8 bytes of a SHA-256 over names, shapes and values."""
+        digest = hashlib.sha256()
+        for key, array in sorted(self._arrays().items()):
+            digest.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.digest()[:MODEL_ID_BYTES]
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for channel, system in (("luma", self.luma), ("chroma", self.chroma)):
+            arrays[f"{channel}.sensing_matrix"] = system.sensing_matrix
+            arrays[f"{channel}.dictionary"] = system.dictionary
+            arrays[f"{channel}.basis"] = system.basis
+        arrays.update({f"tables.{key}": value for key, value in self.tables.items()})
+        return arrays
+
+    def to_bytes(self) -> bytes:
+        """Serialise to the safetensors format."""
+        from safetensors.numpy import save
+
+        header = {"name": self.name, "metadata": dict(self.metadata)}
+        arrays = {key: np.ascontiguousarray(array) for key, array in self._arrays().items()}
+        return save(arrays, metadata={"cscodec": json.dumps(header, sort_keys=True)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "model") -> Model:
+        """Inverse of :meth:`to_bytes`.
+
+        Raises
+        ------
+        InvalidModelError
+            If the bytes are not a model; the message begins with ``source``.
+        """
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            arrays = load(data)
+            header_size = int.from_bytes(data[:8], "little")
+            header = json.loads(data[8 : 8 + header_size])["__metadata__"]["cscodec"]
+            record = json.loads(header)
+            name, metadata = str(record["name"]), dict(record["metadata"])
+            systems = []
+            for channel in ("luma", "chroma"):
+                system = System(
+                    *(
+                        _frozen(arrays.pop(f"{channel}.{key}"))
+                        for key in ("sensing_matrix", "dictionary", "basis")
+                    )
+                )
+                _check_system(system)
+                systems.append(system)
+            tables = {}
+            for key, value in arrays.items():
+                if not key.startswith("tables.") or value.dtype.kind not in "iu":
+                    raise InvalidModelError(f"unexpected array {key!r} of type {value.dtype}")
+                value.flags.writeable = False
+                tables[key.removeprefix("tables.")] = value
+        except (SafetensorError, InvalidModelError, KeyError, TypeError, ValueError) as error:
+            raise InvalidModelError(
+                f"{source}: not a usable model ({error}); train one with 'cscodec train'"
+            ) from error
+        return cls(name, *systems, tables=tables, metadata=metadata)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to ``path`` (a ``.safetensors`` file)."""
+        Path(path).write_bytes(self.to_bytes())
+
+
+def load_model(name_or_path: str | os.PathLike[str]) -> Model:
+    """Load a shipped model by name, or any model by path.
+
+    Raises
+    ------
+    ModelNotFoundError
+        If there is no such model; the message lists the shipped ones.
+    InvalidModelError
+        If the file is not a model.
+    """
+    text = os.fspath(name_or_path)
+    path = Path(text)
+    if not (path.suffix == SUFFIX or os.sep in text):
+        shipped = shipped_models()
+        if text not in shipped:
+            known = ", ".join(sorted(shipped)) or "none"
+            raise ModelNotFoundError(
+                f"no model named {text!r}: shipped models are {known}; "
+                f"give the path of a {SUFFIX} file for any other"
+            )
+        path = shipped[text]
+    if not path.is_file():
+        raise ModelNotFoundError(f"{path}: no such model file")
+    status = path.stat()
+    return _load(path, status.st_mtime_ns, status.st_size)
+
+
+def find_model(model_id: bytes) -> Model:
+    """Return the shipped model with this id.
+
+    Raises
+    ------
+    ModelNotFoundError
+        If no shipped model has it.
+    """
+    for name in shipped_models():
+        model = load_model(name)
+        if model.model_id == model_id:
+            return model
+    raise ModelNotFoundError(
+        f"the picture was made with model {model_id.hex()}, which is not shipped with this "
+        "release; give the model file that encoded it (--model PATH)"
+    )
+
+
+def shipped_models() -> dict[str, Path]:
+    """Names and files of the models that come with the package, the default first."""
+    package = Path(__file__).parent
+    for folder in (package / "_models", package.parent / "models"):
+        if folder.is_dir():
+            paths = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (path.stem != "photo", path))
+            return {path.stem: path for path in paths}
+    return {}
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, mtime_ns: int, size: int) -> Model:
+    return Model.from_bytes(path.read_bytes(), source=str(path))
+
+
+def _frozen(array: npt.NDArray[Any]) -> Float32Array:
+    array = np.ascontiguousarray(array, np.float32)
+    array.flags.writeable = False
+    return array
+
+
+def _check_matrices(phi: npt.NDArray[Any], psi: npt.NDArray[Any]) -> None:
+    if phi.ndim != 2 or phi.shape[1] != PATCH_PIXELS or not 1 <= len(phi) <= MAX_MEASUREMENTS:
+        raise InvalidModelError(
+            f"sensing matrix has shape {phi.shape}; allowed are (1..{MAX_MEASUREMENTS}, 64)"
+        )
+    if psi.ndim != 2 or psi.shape[0] != PATCH_PIXELS or not 1 <= psi.shape[1] <= MAX_ATOMS:
+        raise InvalidModelError(
+            f"dictionary has shape {psi.shape}; allowed are (64, 1..{MAX_ATOMS})"
+        )
+    if not (np.isfinite(phi).all() and np.isfinite(psi).all()):
+        raise InvalidModelError("sensing matrix or dictionary holds NaN or infinity")
+
+
+def _check_system(system: System) -> None:
+    _check_matrices(system.sensing_matrix, system.dictionary)
+    basis = system.basis.astype(np.float64)
+    if basis.shape != system.sensing_matrix.shape or not np.isfinite(basis).all():
+        raise InvalidModelError(f"basis has shape {basis.shape}, unlike the sensing matrix")
+    if np.abs(basis @ basis.T - np.eye(len(basis))).max() > 1e-4:
+        raise InvalidModelError("the rows of the basis are not orthonormal")
+
+
+def _orthonormal_rows(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    # Twice is enough: a second pass removes what rounding left of the earlier rows.
+    rows: npt.NDArray[np.float64] = np.zeros_like(matrix)
+    for i, row in enumerate(matrix):
+        length = np.linalg.norm(row)
+        for _ in range(2):
+            row = row - (rows[:i] @ row) @ rows[:i]
+        remaining = np.linalg.norm(row)
+        if not remaining > 1e-9 * length:
+            raise InvalidModelError(f"row {i} of the sensing matrix depends on the rows above it")
+        rows[i] = row / remaining
+    return rows

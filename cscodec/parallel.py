@@ -1,0 +1,66 @@
+"""Independent pieces of work on a thread pool, results in order, BLAS held to one thread.
+
+Kernels release the GIL, so threads suffice. BLAS threads that spin beside ours cost more than
+they bring; inside a parallel section BLAS therefore runs on one thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def available_workers() -> int:
+    """Number of CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def parallel_map(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    workers: int | None = None,
+    executor: Executor | None = None,
+) -> Iterator[Result]:
+    """Yield ``function(item)`` for every item, in the order of the items.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Threads to use; all available CPUs by default. With 1, everything runs in the caller.
+    executor : concurrent.futures.Executor, optional
+        Where to run instead of the shared pool.
+
+    Notes
+    -----
+    At most ``2 * workers`` items are in flight, so a long iterable does not pile up in memory.
+    """
+    workers = available_workers() if workers is None else workers
+    if workers <= 1 and executor is None:
+        yield from map(function, items)
+        return
+    pool = executor if executor is not None else _pool(workers)
+    pending: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            pending.append(pool.submit(function, item))
+            if len(pending) >= 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+@lru_cache(maxsize=4)
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="cscodec")

@@ -1,0 +1,1 @@
+"""Readers and writers for other imaging libraries."""

@@ -1,0 +1,1 @@
+"""The paper's mathematics: arrays in, arrays out."""
