@@ -1,0 +1,473 @@
+"""Algorithms 1-3 of the paper: Φ and Ψ learned together from batches of patches.
+
+:class:`OnlineLearner` takes patches as they come. Each batch is sparse-coded (:func:`code_batch`),
+its sufficient statistics are folded into the running ones, and one pass over the atoms follows.
+From time to time the sensing matrix is designed anew and the statistics start again. The printed
+atom update lacks a factor; docs/algorithm.md derives the one used here.
+
+:class:`Statistics` are a monoid: parts of a batch can be coded anywhere and merged. Batches are cut
+at fixed places and merged in order, so that the result does not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.errors import InvalidInputError
+from cscodec.parallel import parallel_map
+from cscodec.sensing.design import design_sensing_matrix
+from cscodec.sensing.patches import PATCH_PIXELS, remove_mean
+from cscodec.sensing.pursuit import multiplied, omp_gram
+
+Float32Array = npt.NDArray[np.float32]
+Float64Array = npt.NDArray[np.float64]
+
+MAX_MEASUREMENTS = PATCH_PIXELS - 1  # the mean is measurement zero
+MAX_ATOMS = 4096
+
+#: Patches per piece of work; fixed, as it determines the order of all sums.
+_CHUNK = 1024
+#: Patches with larger values are treated like infinite ones: their squares would swamp all others.
+_LARGEST_MAGNITUDE = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What Algorithm 3 needs to know of a set of coded patches, as sums over them.
+
+    Attributes
+    ----------
+    A : ndarray, (L, L) float64
+        Σθθᵀ.
+    B : ndarray, (64, L) float64
+        Σxθᵀ.
+    usage : ndarray, (L,) float64
+        Number of patches that use each atom.
+    num_samples : int
+        Patches summed.
+    dictionary_id : int
+        Fingerprint of the dictionary that they were coded with.
+    """
+
+    A: Float64Array
+    B: Float64Array
+    usage: Float64Array
+    num_samples: int
+    dictionary_id: int
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Return the statistics of both sets together.
+
+        Raises
+        ------
+        InvalidInputError
+            If they were coded with different dictionaries.
+        """
+        if self.dictionary_id != other.dictionary_id:
+            raise InvalidInputError(
+                f"statistics belong to different dictionaries ({self.dictionary_id:#x} and "
+                f"{other.dictionary_id:#x}); only those of one dictionary can be merged"
+            )
+        return Statistics(
+            self.A + other.A,
+            self.B + other.B,
+            self.usage + other.usage,
+            self.num_samples + other.num_samples,
+            self.dictionary_id,
+        )
+
+
+class OnlineLearner:
+    """Learns a sensing matrix and a dictionary from a stream of patches.
+
+    Parameters
+    ----------
+    num_measurements : int
+        M, 1..63, without the mean.
+    num_atoms : int
+        L, M..4096.
+    sparsity : int
+        K, atoms per patch while learning, 1..M.
+    gamma : float
+        γ > 0, weight of the patch's own error beside that of its measurements (eq. 10).
+    rho : float
+        ρ >= 0: when t batches of equal size were seen, all but the last are weighted by
+        (1 - 1/t)^ρ. Batches of other sizes count by their samples.
+    dictionary_iterations : int, optional
+        Begin a new outer iteration by itself after this many batches. Left out, the caller decides
+        by calling :meth:`update_sensing_matrix`.
+    replacement_interval : int
+        Atoms used seldom are looked for after every so many batches; 0 for never.
+    replacement_share : float
+        Atoms used less often than this share of the most used one's uses are replaced by random
+        patches of the batch.
+    dictionary : array_like, (64, L), optional
+        Initial Ψ; random patches of the first that arrive by default.
+    seed : int
+        Of the random choices.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_measurements: int = 20,
+        num_atoms: int = 256,
+        sparsity: int = 4,
+        gamma: float = 1 / 32,
+        rho: float = 15.0,
+        dictionary_iterations: int | None = None,
+        replacement_interval: int = 100,
+        replacement_share: float = 0.005,
+        dictionary: npt.ArrayLike | None = None,
+        seed: int = 0,
+    ) -> None:
+        _check_range("num_measurements", num_measurements, 1, MAX_MEASUREMENTS)
+        _check_range("num_atoms", num_atoms, num_measurements, MAX_ATOMS)
+        _check_range("sparsity", sparsity, 1, num_measurements)
+        _check_range("gamma", gamma, np.nextafter(0.0, 1.0), 1e6)
+        _check_range("rho", rho, 0, 1e6)
+        _check_range("replacement_interval", replacement_interval, 0, np.inf)
+        _check_range("replacement_share", replacement_share, 0, 1)
+        if dictionary_iterations is not None:
+            _check_range("dictionary_iterations", dictionary_iterations, 1, np.inf)
+        self._parameters: dict[str, Any] = {
+            "num_measurements": int(num_measurements),
+            "num_atoms": int(num_atoms),
+            "sparsity": int(sparsity),
+            "gamma": float(gamma),
+            "rho": float(rho),
+            "dictionary_iterations": dictionary_iterations,
+            "replacement_interval": int(replacement_interval),
+            "replacement_share": float(replacement_share),
+            "seed": int(seed),
+        }
+        self._random = np.random.default_rng(seed)
+        self._pending = np.empty((0, PATCH_PIXELS), np.float32)
+        self._atoms: Float32Array | None = None
+        self._sensing_matrix = np.empty((num_measurements, PATCH_PIXELS))
+        self._weight = np.empty((PATCH_PIXELS, PATCH_PIXELS), np.float32)
+        self._num_skipped = 0
+        self._num_replaced = 0
+        self._forget()
+        if dictionary is not None:
+            self._start(np.asarray(dictionary, np.float64).T)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's keyword parameters, JSON-able."""
+        return dict(self._parameters)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether enough patches have come for an initial dictionary."""
+        return self._atoms is not None
+
+    @property
+    def dictionary(self) -> Float32Array:
+        """Ψ, (64, L) float32, columns of unit norm: a copy."""
+        return np.ascontiguousarray(self._started_atoms().T)
+
+    @property
+    def sensing_matrix(self) -> Float64Array:
+        """φ(Ψ) of the present dictionary, (M, 64) float64."""
+        return design_sensing_matrix(self.dictionary, self._parameters["num_measurements"])
+
+    @property
+    def iteration(self) -> int:
+        """Batches since the sensing matrix was designed last (t)."""
+        return self._iteration
+
+    @property
+    def usage(self) -> Float64Array:
+        """How often each atom was used, older uses forgotten as ρ says, (L,) float64."""
+        return self._usage.copy()
+
+    @property
+    def num_samples(self) -> int:
+        """Patches used since the sensing matrix was designed last."""
+        return self._num_samples
+
+    @property
+    def num_skipped(self) -> int:
+        """Patches passed over: constant, repeated in their batch, not finite or beyond ±1e6."""
+        return self._num_skipped
+
+    @property
+    def num_replaced(self) -> int:
+        """Atoms replaced by patches because they were seldom used."""
+        return self._num_replaced
+
+    def partial_fit(
+        self, patches: npt.ArrayLike, *, executor: Executor | None = None, workers: int = 1
+    ) -> OnlineLearner:
+        """Learn from one batch (one iteration t of Algorithm 3).
+
+        Parameters
+        ----------
+        patches : array_like, (n, 64)
+            Any number of patches, with or without their means, which are removed. Until as many
+            as atoms have come, patches are only collected; the first dictionary is drawn from them.
+        executor : concurrent.futures.Executor, optional
+            Where to code pieces of 1024 patches; processes serve as well as threads.
+        workers : int
+            Threads to use where no executor is given. The result depends on neither.
+
+        Returns
+        -------
+        OnlineLearner
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If ``patches`` does not have shape (n, 64).
+        """
+        batch = self._usable(patches)
+        if self._atoms is None:
+            self._pending = np.concatenate([self._pending, batch])
+            if len(self._pending) < self._parameters["num_atoms"]:
+                return self
+            batch, self._pending = self._pending, self._pending[:0]
+            chosen = self._random.permutation(len(batch))[: self._parameters["num_atoms"]]
+            self._start(batch[chosen])
+        if len(batch) == 0:
+            return self
+        iterations = self._parameters["dictionary_iterations"]
+        if iterations is not None and self._iteration >= iterations:
+            self.update_sensing_matrix()
+        self._fold(self._statistics(batch, executor, workers))
+        _update(self._started_atoms(), self._a, self._b)
+        interval = self._parameters["replacement_interval"]
+        if interval and self._iteration % interval == 0:
+            self._replace_seldom_used(batch)
+        return self
+
+    def update_sensing_matrix(self) -> None:
+        """Begin an outer iteration of Algorithm 1: Φ = φ(Ψ), t = 1, A = B = 0.
+
+        Raises
+        ------
+        InvalidInputError
+            If no dictionary exists yet.
+        """
+        self._sensing_matrix = self.sensing_matrix
+        phi = self._sensing_matrix
+        weight = self._parameters["gamma"] * np.eye(PATCH_PIXELS) + phi.T @ phi
+        self._weight = np.ascontiguousarray(weight, np.float32)
+        self._forget()
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a resumed run needs: arrays, and values that JSON can hold."""
+        atoms = np.empty((0, PATCH_PIXELS), np.float32) if self._atoms is None else self._atoms
+        return {
+            "parameters": dict(self._parameters),
+            "random": self._random.bit_generator.state,
+            "iteration": self._iteration,
+            "num_samples": self._num_samples,
+            "num_skipped": self._num_skipped,
+            "num_replaced": self._num_replaced,
+            "atoms": atoms.copy(),
+            "pending": self._pending.copy(),
+            "sensing_matrix": self._sensing_matrix.copy(),
+            "weight": self._weight.copy(),
+            "A": self._a.copy(),
+            "B": self._b.copy(),
+            "usage": self._usage.copy(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> OnlineLearner:
+        """Inverse of :meth:`state`: a learner that goes on bit for bit where the other stood.
+
+        Raises
+        ------
+        InvalidInputError
+            If an entry is missing or does not fit the parameters.
+        """
+        try:
+            learner = cls(**state["parameters"])
+            learner._random.bit_generator.state = state["random"]
+            for name in ("iteration", "num_samples", "num_skipped", "num_replaced"):
+                setattr(learner, f"_{name}", int(state[name]))
+            num_atoms = learner._parameters["num_atoms"]
+            atoms = np.array(state["atoms"], np.float32)
+            if len(atoms):
+                learner._atoms = atoms.reshape(num_atoms, PATCH_PIXELS)
+            learner._pending = np.array(state["pending"], np.float32).reshape(-1, PATCH_PIXELS)
+            learner._sensing_matrix = np.array(state["sensing_matrix"]).reshape(-1, PATCH_PIXELS)
+            learner._weight = np.array(state["weight"], np.float32).reshape(-1, PATCH_PIXELS)
+            learner._a = np.array(state["A"], np.float64).reshape(num_atoms, num_atoms)
+            learner._b = np.array(state["B"], np.float64).reshape(num_atoms, PATCH_PIXELS)
+            learner._usage = np.array(state["usage"], np.float64).reshape(num_atoms)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError(f"not the state of a learner: {error}") from error
+        return learner
+
+    def _started_atoms(self) -> Float32Array:
+        if self._atoms is None:
+            raise InvalidInputError(
+                f"no dictionary yet: {len(self._pending)} usable patches have come, "
+                f"{self._parameters['num_atoms']} are needed"
+            )
+        return self._atoms
+
+    def _start(self, atoms: npt.NDArray[Any]) -> None:
+        if atoms.shape != (self._parameters["num_atoms"], PATCH_PIXELS):
+            raise InvalidInputError(
+                f"dictionary has shape {atoms.T.shape}; allowed is "
+                f"({PATCH_PIXELS}, {self._parameters['num_atoms']})"
+            )
+        norms = np.linalg.norm(atoms.astype(np.float64), axis=1, keepdims=True)
+        if not (np.isfinite(norms).all() and norms.min() > 0):
+            raise InvalidInputError("dictionary holds zero columns, NaN or infinity")
+        self._atoms = np.ascontiguousarray(atoms / norms, np.float32)
+        self.update_sensing_matrix()
+
+    def _forget(self) -> None:
+        num_atoms = self._parameters["num_atoms"]
+        self._a = np.zeros((num_atoms, num_atoms))
+        self._b = np.zeros((num_atoms, PATCH_PIXELS))
+        self._usage = np.zeros(num_atoms)
+        self._num_samples = 0
+        self._iteration = 0
+
+    def _usable(self, patches: npt.ArrayLike) -> Float32Array:
+        rows = np.asarray(patches)
+        if rows.ndim != 2 or rows.shape[1] != PATCH_PIXELS:
+            raise InvalidInputError(
+                f"patches have shape {rows.shape}; allowed is (n, {PATCH_PIXELS})"
+            )
+        # min and max carry NaN, which fails both comparisons.
+        lowest, highest = rows.min(axis=1), rows.max(axis=1)
+        varied = (lowest >= -_LARGEST_MAGNITUDE) & (highest <= _LARGEST_MAGNITUDE)
+        varied &= lowest < highest
+        usable, _ = remove_mean(rows[varied])
+        _, first = np.unique(_fingerprints(usable), return_index=True)
+        if len(first) < len(usable):
+            usable = usable[np.sort(first)]
+        self._num_skipped += len(rows) - len(usable)
+        return usable
+
+    def _statistics(
+        self, batch: Float32Array, executor: Executor | None, workers: int
+    ) -> Statistics:
+        atoms = self._started_atoms()
+        projector = multiplied(self._weight, np.ascontiguousarray(atoms.T))
+        gram = multiplied(atoms, projector)
+        fingerprint = int(_fingerprints(_fingerprints(atoms).view(np.float32)[None])[0])
+        code = partial(
+            code_batch,
+            projector=projector,
+            gram=gram,
+            sparsity=self._parameters["sparsity"],
+            dictionary_id=fingerprint,
+        )
+        chunks = [batch[first : first + _CHUNK] for first in range(0, len(batch), _CHUNK)]
+        workers = 1 if len(chunks) == 1 else workers
+        parts = parallel_map(code, chunks, workers, executor if len(chunks) > 1 else None)
+        total = next(parts)
+        for part in parts:
+            total = total.merge(part)
+        return total
+
+    def _fold(self, statistics: Statistics) -> None:
+        # (1 - 1/t)^ρ of the paper, with t counted in samples so that batches may differ in size.
+        self._num_samples += statistics.num_samples
+        kept = (1 - statistics.num_samples / self._num_samples) ** self._parameters["rho"]
+        for running, new in (
+            (self._a, statistics.A),
+            (self._b, statistics.B.T),
+            (self._usage, statistics.usage),
+        ):
+            running *= kept
+            running += new
+        self._iteration += 1
+
+    def _replace_seldom_used(self, batch: Float32Array) -> None:
+        seldom = np.flatnonzero(
+            self._usage < self._parameters["replacement_share"] * self._usage.max()
+        )[: len(batch)]
+        if len(seldom) == 0:
+            return
+        atoms = self._started_atoms()
+        patches = batch[self._random.permutation(len(batch))[: len(seldom)]].astype(np.float64)
+        atoms[seldom] = patches / np.linalg.norm(patches, axis=1, keepdims=True)
+        self._a[seldom] = 0
+        self._a[:, seldom] = 0
+        self._b[seldom] = 0
+        self._num_replaced += len(seldom)
+
+
+def code_batch(
+    patches: Float32Array,
+    projector: Float32Array,
+    gram: Float32Array,
+    sparsity: int,
+    dictionary_id: int,
+) -> Statistics:
+    """Sparse-code patches in the stacked system [√γ Ψ; ΦΨ] (eq. 13) and sum up the codes.
+
+    Parameters
+    ----------
+    patches : ndarray, (n, 64) float32
+        Zero-mean.
+    projector : ndarray, (64, L) float32
+        WΨ with W = γI + ΦᵀΦ: products of patches with it are those with the stacked atoms.
+    gram : ndarray, (L, L) float32
+        ΨᵀWΨ.
+    sparsity : int
+        K.
+    dictionary_id : int
+        Put into the result.
+
+    Returns
+    -------
+    Statistics
+    """
+    from cscodec.learning import _online
+
+    codes = omp_gram(multiplied(patches, projector), gram, sparsity=sparsity)
+    num_atoms = len(gram)
+    a = np.zeros((num_atoms, num_atoms))
+    b = np.zeros((num_atoms, patches.shape[1]))
+    usage = np.zeros(num_atoms)
+    _online.accumulate(patches, codes.indices, codes.values, codes.counts, a, b, usage)
+    return Statistics(a, b.T, usage, len(patches), dictionary_id)
+
+
+def _update(atoms: Float32Array, a: Float64Array, b: Float64Array) -> None:
+    from cscodec.learning import _online
+
+    _online.update_atoms(atoms, a, b)
+
+
+def _fingerprints(rows: Float32Array) -> npt.NDArray[np.uint64]:
+    # Sums of the rows' bit patterns times fixed odd numbers, modulo 2^64: equal rows have equal
+    # fingerprints, and others differ but for one chance in 2^60 or so.
+    words = np.ascontiguousarray(rows).view(np.uint64)
+    keys = np.arange(1, 2 * words.shape[1] + 1, 2, dtype=np.uint64)
+    keys *= np.uint64(0x9E3779B97F4A7C15)
+    keys ^= keys >> np.uint64(29)
+    keys |= np.uint64(1)
+    sums: npt.NDArray[np.uint64] = ((words ^ (words >> np.uint64(31))) * keys).sum(
+        axis=1, dtype=np.uint64
+    )
+    return sums
+
+
+def _check_range(name: str, value: float, lowest: float, highest: float) -> None:
+    if not lowest <= value <= highest:
+        above = f"values >= {lowest:g}" if highest == np.inf else f"{lowest:g}..{highest:g}"
+        raise InvalidInputError(f"{name} is {value}; allowed are {above}")
