@@ -85,8 +85,10 @@ def compare(
     cache = default_cache() if cache is None else cache
     results: dict[str, dict[str, Curves]] = {}
     for set_name, codec in codecs.items():
-        results[set_name] = {}
-        for path in pictures(set_name, names):
+        paths = pictures(set_name, names)
+        if paths:
+            results[set_name] = {}
+        for path in paths:
             pixels = np.asarray(Image.open(path))
             started = time.perf_counter()
             curves = {codec.name: measure(pixels, codec.code, codec.settings, workers=workers)}
