@@ -1,0 +1,118 @@
+"""Data flow one way: imports go down only, as this table says, and only to declared packages."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "cscodec"
+
+# From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
+_BASE = {"errors", "_jit", "parallel"}
+_CORE = _BASE | {"sensing", "model", "bitstream", "codec"}
+_MEASURES = {"evaluation.metrics", "evaluation.report"}  # leaves: numbers in, numbers or text out
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "_jit": set(),
+    "parallel": set(),
+    "images": {"errors"},
+    "evaluation.metrics": {"errors"},
+    "evaluation.report": set(),
+    "sensing": _BASE,
+    "model": {"errors", "sensing"},
+    "bitstream": _BASE | {"sensing", "model"},
+    "codec": _BASE | {"sensing", "model", "bitstream"},
+    "learning": _CORE | {"images"} | _MEASURES,
+    "evaluation": _CORE | {"images", "learning"} | _MEASURES,
+    "plugins": _CORE | {"images"},
+    "cli": _CORE | {"images", "learning", "evaluation", "plugins"} | _MEASURES,
+    "__init__": {"errors", "model", "codec"},
+    "__main__": {"cli"},
+}
+
+# Loaded only where they are needed, so that starting up stays cheap.
+NEVER_AT_THE_TOP_OF = {"cli", "images", "plugins", "__init__", "__main__"}
+HEAVY = {"numba", "scipy", "skimage"}
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room(module: str) -> str:
+    """The entry of the table that a dotted name (without ``cscodec.``) belongs to."""
+    first, second = [*module.split("."), ""][:2]
+    return f"{first}.{second}" if f"{first}.{second}" in ALLOWED else first
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def imports(nodes: Iterator[ast.AST]) -> Iterator[str]:
+    """Dotted names that import statements ask for, ``from a import b`` as ``a.b``."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute, so that they can be read and checked"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own_imports(path: Path) -> set[str]:
+    found = set()
+    for name in imports(ast.walk(ast.parse(path.read_text(encoding="utf-8")))):
+        if name.split(".")[0] == "cscodec":
+            inner = name.removeprefix("cscodec").lstrip(".")
+            # What is no room is a name of the facade, as in ``from cscodec import encode``.
+            found.add(room(inner) if room(inner) in ALLOWED else "__init__")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: module_of(path))
+def test_imports_go_down(path: Path) -> None:
+    place = room(module_of(path))
+    assert place in ALLOWED, f"{path.name} is a new room: give it a line in the table"
+    allowed = ALLOWED[place] | {place}
+    if place in {"cli", "plugins"}:
+        allowed |= {"__init__"}
+    assert own_imports(path) <= allowed
+
+
+def test_the_table_has_an_order() -> None:
+    remaining = dict(ALLOWED)
+    while remaining:
+        lowest = {place for place, below in remaining.items() if not below & remaining.keys()}
+        assert lowest, f"a circle among {sorted(remaining)}"
+        remaining = {place: below for place, below in remaining.items() if place not in lowest}
+
+
+def test_every_third_party_import_is_declared_and_every_dependency_used() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {"pillow": "PIL", "scikit-image": "skimage"}
+    declared = {
+        names.get(name, name)
+        for name in (re.split(r"[<>=~ ]", line)[0] for line in project["dependencies"])
+    }
+    imported = {
+        name.split(".")[0]
+        for path in FILES
+        for name in imports(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert imported - sys.stdlib_module_names - {"cscodec"} == declared
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES if room(module_of(path)) in NEVER_AT_THE_TOP_OF],
+    ids=lambda path: module_of(path),
+)
+def test_light_modules_load_heavy_packages_late(path: Path) -> None:
+    top_level = ast.parse(path.read_text(encoding="utf-8")).body
+    assert not {name.split(".")[0] for name in imports(iter(top_level))} & HEAVY
