@@ -68,7 +68,7 @@ def imports(nodes: Iterator[ast.AST]) -> Iterator[str]:
 def own_imports(path: Path) -> set[str]:
     found = set()
     for name in imports(ast.walk(ast.parse(path.read_text(encoding="utf-8")))):
-        if name.split(".")[0] == "cscodec":
+        if name.split(".")[0] == "cscodec" and name != "cscodec.__version__":
             inner = name.removeprefix("cscodec").lstrip(".")
             # What is no room is a name of the facade, as in ``from cscodec import encode``.
             found.add(room(inner) if room(inner) in ALLOWED else "__init__")
