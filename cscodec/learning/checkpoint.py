@@ -1,0 +1,146 @@
+"""Checkpoints of a training run: everything that it needs to go on as if it had never stopped.
+
+A checkpoint is a safetensors file: arrays as tensors, all else as one JSON string in the metadata.
+It is written beside its final place and renamed, so that a run killed at any moment leaves the
+previous checkpoint whole. It remembers the configuration of its run and refuses any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.errors import InvalidInputError
+
+VERSION = 1  #: of the checkpoint file; a checkpoint of another version is refused
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """State of a training run between two batches.
+
+    Attributes
+    ----------
+    configuration : mapping
+        JSON-able; whatever determines the result of the run.
+    state : mapping
+        Nested dicts and lists of JSON-able values and of arrays.
+    """
+
+    configuration: Mapping[str, Any]
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+
+def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint atomically: at any time ``path`` holds a whole one, old or new.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    from safetensors.numpy import save
+
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    record = {
+        "version": VERSION,
+        "configuration": dict(checkpoint.configuration),
+        "state": _detach_arrays(checkpoint.state, "", arrays),
+    }
+    data = save(arrays, metadata={"checkpoint": json.dumps(record)})
+    path = Path(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Inverse of :func:`save_checkpoint`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is missing or is no checkpoint of this release.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        data = Path(path).read_bytes()
+        arrays = load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        record = json.loads(header["__metadata__"]["checkpoint"])
+        if record["version"] != VERSION:
+            raise InvalidInputError(f"version {record['version']}; allowed is {VERSION}")
+        return Checkpoint(record["configuration"], _attach_arrays(record["state"], arrays))
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot read the checkpoint: {error.strerror}") from error
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{path}: not a checkpoint of this release ({error}); train without --resume"
+        ) from error
+
+
+def check_configuration(
+    path: str | os.PathLike[str], saved: Mapping[str, Any], current: Mapping[str, Any]
+) -> None:
+    """Refuse a checkpoint of another configuration.
+
+    Raises
+    ------
+    InvalidInputError
+        The message names every difference.
+    """
+    differences = [
+        f"{key} was {saved.get(key, 'absent')}, now {current.get(key, 'absent')}"
+        for key in sorted({*saved, *current})
+        if saved.get(key) != current.get(key)
+    ]
+    if differences:
+        raise InvalidInputError(
+            f"{path}: checkpoint of another configuration: {'; '.join(differences)}; "
+            "give the same parameters and pictures, or train without --resume"
+        )
+
+
+_ARRAY = "__array__"
+
+
+def _detach_arrays(value: Any, name: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+    """Copy a nested value, its arrays replaced by references to entries of ``arrays``."""
+    if isinstance(value, np.ndarray):
+        arrays[name] = np.ascontiguousarray(value).reshape(value.shape)
+        return {_ARRAY: name}
+    if isinstance(value, Mapping):
+        return {k: _detach_arrays(v, f"{name}.{k}".lstrip("."), arrays) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_detach_arrays(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _attach_arrays(value: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+    """Inverse of :func:`_detach_arrays`."""
+    if isinstance(value, dict):
+        if set(value) == {_ARRAY}:
+            return arrays[value[_ARRAY]].copy()
+        return {key: _attach_arrays(item, arrays) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_attach_arrays(item, arrays) for item in value]
+    return value

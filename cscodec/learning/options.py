@@ -1,0 +1,136 @@
+"""What a training run may be asked for: the parameters, their ranges, their flags.
+
+The defaults are the paper's. Parameters that cannot work are refused here, before any picture is
+read. Importing this module is cheap, so the command line takes its defaults from it.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from cscodec.errors import InvalidInputError
+
+METHODS = ("online", "s-dcs", "bl", "robust", "random", "ksvd", "mod", "pca")
+MAX_MEASUREMENTS = 63  #: the patch mean is measurement zero and not counted
+MAX_ATOMS = 4096
+
+#: Parameters that only the online method has, and those that only batch methods have.
+ONLINE_ONLY = ("rho", "batch_size", "dictionary_iterations", "outer_iterations")
+BATCH_ONLY = ("iterations", "patches", "parameters")
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Everything that, with the pictures, determines the trained model.
+
+    Attributes
+    ----------
+    method : str
+        One of `METHODS`; ``online`` is the paper's Algorithm 1.
+    measurements, atoms, sparsity : int
+        M (1..63, beside the patch mean), L (M..4096) and K (1..M) in the paper.
+    gamma : float
+        Weight γ > 0 of the representation error beside the projected one.
+    rho : float
+        Power ρ >= 0 of the forgetting factor (1 - 1/t)^ρ.
+    batch_size : int
+        Patches η per dictionary iteration.
+    dictionary_iterations, outer_iterations : int
+        Dictionary updates per sensing matrix, and updates of the sensing matrix.
+    iterations, patches : int, optional
+        Rounds of a batch method, and the size of its training set; its own default if None.
+    parameters : mapping of str to number or str
+        Further parameters of a batch method, by their names in its function.
+    chroma : bool
+        Also train a system for Cb and Cr planes; otherwise the luma system serves them.
+    seed : int
+        Of every random choice.
+    """
+
+    method: str = "online"
+    measurements: int = 20
+    atoms: int = 256
+    sparsity: int = 4
+    gamma: float = 1 / 32
+    rho: float = 15.0
+    batch_size: int = 128
+    dictionary_iterations: int = 1000
+    outer_iterations: int = 10
+    iterations: int | None = None
+    patches: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    chroma: bool = False
+    seed: int = 0
+
+    def check(self) -> None:
+        """Refuse parameters that cannot work.
+
+        Raises
+        ------
+        InvalidInputError
+            With the flag, the value found and the allowed range.
+        """
+        if self.method not in METHODS:
+            raise InvalidInputError(
+                f"--method is {self.method!r}; allowed are {', '.join(METHODS)}"
+            )
+        top = max(1, min(self.measurements, MAX_MEASUREMENTS))
+        ranges: dict[str, tuple[float, float]] = {
+            "measurements": (1, MAX_MEASUREMENTS),
+            "atoms": (top, MAX_ATOMS),
+            "sparsity": (1, top),
+            "batch_size": (1, 1 << 20),
+            "dictionary_iterations": (1, math.inf),
+            "outer_iterations": (1, math.inf),
+            "rho": (0, 1e6),
+            "iterations": (1, math.inf),
+            "patches": (self.atoms, math.inf),
+            "seed": (0, 2**63 - 1),
+        }
+        for name, (low, high) in ranges.items():
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                allowed = f"{low:g} or more" if high == math.inf else f"{low:g}..{high:g}"
+                raise InvalidInputError(f"{flag(name)} is {value:g}; allowed is {allowed}")
+        if not 0 < self.gamma < math.inf:
+            raise InvalidInputError(f"--gamma is {self.gamma:g}; allowed is any number above 0")
+        foreign = BATCH_ONLY if self.method == "online" else ONLINE_ONLY
+        for name in foreign:
+            if getattr(self, name) != _DEFAULTS[name]:
+                raise InvalidInputError(f"{flag(name)} has no meaning for --method {self.method}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-able parameters of the method, without those that it does not have."""
+        foreign = BATCH_ONLY if self.method == "online" else ONLINE_ONLY
+        return {key: value for key, value in asdict(self).items() if key not in foreign}
+
+    def command(self, folders: Sequence[str], output: str) -> str:
+        """Return the command line that asks for this; defaults but the seed are left out."""
+        words = ["cscodec", "train", *folders, "-o", output]
+        for name, default in _DEFAULTS.items():
+            value = getattr(self, name)
+            if value is True:
+                words.append(flag(name))
+            elif name == "parameters":
+                for key, number in value.items():
+                    words += ["--parameter", f"{key}={format_value(number)}"]
+            elif value != default or name == "seed":
+                words += [flag(name), format_value(value)]
+        return shlex.join(words)
+
+
+def flag(name: str) -> str:
+    """Return the command line's flag of a parameter."""
+    return "--" + name.replace("_", "-")
+
+
+def format_value(value: object) -> str:
+    """Write a parameter so that it reads back as the same value."""
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+_DEFAULTS = asdict(TrainingOptions())
