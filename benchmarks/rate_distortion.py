@@ -19,7 +19,6 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import PIL
+from machine import describe_machine
 from PIL import Image
 
 from cscodec.evaluation import report
@@ -252,7 +252,7 @@ def main() -> None:
         record = {
             "codec": options | {"settings": list(settings)},
             "anchors": {name: codec.description for name, codec in anchors(3).items()},
-            "versions": {"python": platform.python_version(), "pillow": PIL.__version__},
+            "machine": describe_machine(),
             "bd_rate_percent": summary,
             "points": {
                 set_name: {
