@@ -7,10 +7,8 @@ previous checkpoint whole. It remembers the configuration of its run and refuses
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,17 +56,13 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
     }
     data = save(arrays, metadata={"checkpoint": json.dumps(record)})
     path = Path(path)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    # One name per checkpoint: what a killed run leaves of it, the next run overwrites.
+    temporary = path.with_name(f".{path.name}.partial")
+    with open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
