@@ -16,6 +16,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,7 @@ MAX_ATOMS = 4096
 _CHUNK = 1024
 #: Patches with larger values are treated like infinite ones: their squares would swamp all others.
 _LARGEST_MAGNITUDE = 1e6
+_HASH_KEYS = np.random.default_rng(64).integers(0, 2**63, PATCH_PIXELS // 2, np.uint64) * 2 + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,10 +355,7 @@ class OnlineLearner:
         lowest, highest = rows.min(axis=1), rows.max(axis=1)
         varied = (lowest >= -_LARGEST_MAGNITUDE) & (highest <= _LARGEST_MAGNITUDE)
         varied &= lowest < highest
-        usable, _ = remove_mean(rows[varied])
-        _, first = np.unique(_fingerprints(usable), return_index=True)
-        if len(first) < len(usable):
-            usable = usable[np.sort(first)]
+        usable = _distinct(remove_mean(rows[varied])[0])
         self._num_skipped += len(rows) - len(usable)
         return usable
 
@@ -366,13 +365,12 @@ class OnlineLearner:
         atoms = self._started_atoms()
         projector = multiplied(self._weight, np.ascontiguousarray(atoms.T))
         gram = multiplied(atoms, projector)
-        fingerprint = int(_fingerprints(_fingerprints(atoms).view(np.float32)[None])[0])
         code = partial(
             code_batch,
             projector=projector,
             gram=gram,
             sparsity=self._parameters["sparsity"],
-            dictionary_id=fingerprint,
+            dictionary_id=crc32(atoms[:, :2].tobytes()),  # any update changes these
         )
         chunks = [batch[first : first + _CHUNK] for first in range(0, len(batch), _CHUNK)]
         workers = 1 if len(chunks) == 1 else workers
@@ -453,18 +451,14 @@ def _update(atoms: Float32Array, a: Float64Array, b: Float64Array) -> None:
     _online.update_atoms(atoms, a, b)
 
 
-def _fingerprints(rows: Float32Array) -> npt.NDArray[np.uint64]:
-    # Sums of the rows' bit patterns times fixed odd numbers, modulo 2^64: equal rows have equal
-    # fingerprints, and others differ but for one chance in 2^60 or so.
-    words = np.ascontiguousarray(rows).view(np.uint64)
-    keys = np.arange(1, 2 * words.shape[1] + 1, 2, dtype=np.uint64)
-    keys *= np.uint64(0x9E3779B97F4A7C15)
-    keys ^= keys >> np.uint64(29)
-    keys |= np.uint64(1)
-    sums: npt.NDArray[np.uint64] = ((words ^ (words >> np.uint64(31))) * keys).sum(
-        axis=1, dtype=np.uint64
-    )
-    return sums
+def _distinct(rows: Float32Array) -> Float32Array:
+    # A sum of the rows' bits times fixed odd numbers, modulo 2^64, is equal for equal rows and
+    # quick; rows are compared in full only where two sums agree.
+    sums = np.sort(rows.view(np.uint64) @ _HASH_KEYS)
+    if not np.any(sums[1:] == sums[:-1]):
+        return rows
+    first = np.unique(rows, axis=0, return_index=True)[1]
+    return rows[np.sort(first)]
 
 
 def _check_range(name: str, value: float, lowest: float, highest: float) -> None:

@@ -1,7 +1,8 @@
-"""Kernels of :mod:`cscodec.sensing.pursuit`: correlations, Batch-OMP, sums of atoms.
+"""Kernels of :mod:`cscodec.sensing.pursuit`: matrix products and Batch-OMP, in float32.
 
-Loops over atoms or pixels are innermost and never a reduction of floats, so they vectorise without
-changing the order of any sum: results are the same bits on every CPU. No argument is checked here.
+Innermost loops run over atoms and never sum along themselves, so they vectorise without changing
+the order of any sum: results are the same bits on every CPU. No argument is checked here. Loops are
+spelled out rather than written as array expressions, which take several times as long to compile.
 """
 
 from __future__ import annotations
@@ -24,60 +25,65 @@ _DEPENDENT = np.float32(1e-5)
 
 @kernel
 def multiply(left: Array, right: Array, product: Array) -> None:
-    """``product = left @ right`` for (n, N) and (N, L), summed in the order of N."""
+    """``product = left @ right`` for (n, N) and (N, L)."""
     num_rows, depth = left.shape
-    for row in range(num_rows):
-        target = product[row]
-        target[:] = 0
-        for start in range(0, depth - 3, 4):
-            a, b, c, d = left[row, start : start + 4]
-            right_a, right_b = right[start], right[start + 1]
-            right_c, right_d = right[start + 2], right[start + 3]
-            for j in range(target.size):
-                target[j] = (
-                    target[j] + a * right_a[j] + b * right_b[j] + c * right_c[j] + d * right_d[j]
-                )
+    width = right.shape[1]
+    # Two rows and four terms at a time, to load and store less. An odd last row is its own partner:
+    # both sums are read before either is written, so that it is not added to twice.
+    for row in range(0, num_rows, 2):
+        other = min(row + 1, num_rows - 1)
+        for j in range(width):
+            product[row, j] = 0
+            product[other, j] = 0
+        for i in range(0, depth - 3, 4):
+            a, b, c, d = left[row, i], left[row, i + 1], left[row, i + 2], left[row, i + 3]
+            e, f, g, h = left[other, i], left[other, i + 1], left[other, i + 2], left[other, i + 3]
+            for j in range(width):
+                p, q, r, s = right[i, j], right[i + 1, j], right[i + 2, j], right[i + 3, j]
+                first = product[row, j] + ((a * p + b * q) + (c * r + d * s))
+                second = product[other, j] + ((e * p + f * q) + (g * r + h * s))
+                product[row, j] = first
+                product[other, j] = second
         for i in range(depth - depth % 4, depth):
-            a = left[row, i]
-            right_a = right[i]
-            for j in range(target.size):
-                target[j] += a * right_a[j]
+            a, b = left[row, i], left[other, i]
+            for j in range(width):
+                first = product[row, j] + a * right[i, j]
+                second = product[other, j] + b * right[i, j]
+                product[row, j] = first
+                product[other, j] = second
 
 
 @inline_kernel
-def best_atom(residual: Array, weights: Array, scores: Array, score_bits: Array) -> Any:
+def best_atom(residual: Array, weights: Array, scores: Array, score_bits: Array) -> int:
     """Return the first atom of highest ``residual² * weight``.
 
-    Floats that are not negative order like their bit patterns. Maxima of integers vectorise where
-    maxima of floats, with NaN to respect, do not.
+    Floats that are not negative order like their bit patterns. Maxima of integers vectorise, those
+    of floats, with NaN to respect, do not.
     """
     for j in range(residual.size):
         scores[j] = residual[j] * residual[j] * weights[j]
     highest = np.int32(0)
     for j in range(residual.size):
         highest = max(highest, score_bits[j])
-    best = np.int32(residual.size - 1)
-    for j in range(residual.size):
-        best = min(best, np.int32(j) if score_bits[j] == highest else best)
-    return best
+    atom = 0
+    while score_bits[atom] != highest:
+        atom += 1
+    return atom
 
 
 @inline_kernel
-def subtract_rows(target: Array, rows: Array, factors: Array, num_rows: int) -> None:
-    """``target -= factors[i] * rows[i]`` for the first ``num_rows``, in their order."""
-    start = 0
-    while start + 4 <= num_rows:
-        a, b, c, d = factors[start], factors[start + 1], factors[start + 2], factors[start + 3]
-        row_a, row_b, row_c, row_d = rows[start], rows[start + 1], rows[start + 2], rows[start + 3]
+def subtract_rows(target: Array, factors: Array, rows: Array, num_rows: int) -> None:
+    """``target -= factors[:num_rows] @ rows[:num_rows]``."""
+    for i in range(0, num_rows - 3, 4):
+        a, b, c, d = factors[i], factors[i + 1], factors[i + 2], factors[i + 3]
         for j in range(target.size):
-            target[j] = target[j] - a * row_a[j] - b * row_b[j] - c * row_c[j] - d * row_d[j]
-        start += 4
-    while start < num_rows:
-        a = factors[start]
-        row_a = rows[start]
+            target[j] -= (a * rows[i, j] + b * rows[i + 1, j]) + (
+                c * rows[i + 2, j] + d * rows[i + 3, j]
+            )
+    for i in range(num_rows - num_rows % 4, num_rows):
+        a = factors[i]
         for j in range(target.size):
-            target[j] -= a * row_a[j]
-        start += 1
+            target[j] -= a * rows[i, j]
 
 
 @kernel
@@ -86,33 +92,34 @@ def pursue(
     gram: Array,
     energies: Array,
     error: float,
-    sparsity: int,
+    scores: Array,
+    score_bits: Array,
     indices: Array,
     values: Array,
     counts: Array,
 ) -> None:
-    """Batch-OMP of every row of ``correlations`` (n, L), all in float32.
+    """Batch-OMP of every row of ``correlations`` (n, L) with at most K atoms, K from ``indices``.
 
-    The chosen atoms are orthogonalised one by one (modified Gram-Schmidt, in terms of the Gram
-    matrix): ``directions[k]`` holds the products of the k-th orthonormal direction with every atom,
-    so that the residual's correlations lose ``coordinate * directions[k]``, and the Cholesky factor
-    of the chosen atoms' Gram matrix can be read from it.
+    The chosen atoms are orthogonalised one by one (Gram-Schmidt, in terms of the Gram matrix):
+    ``directions[k]`` holds the products of the k-th orthonormal direction with every atom, so that
+    the residual's correlations lose ``coordinate * directions[k]``, and the Cholesky factor of the
+    chosen atoms' Gram matrix can be read from it. ``score_bits`` is ``scores`` seen as int32.
     """
-    num_signals, num_atoms = correlations.shape
+    num_signals, sparsity = indices.shape
+    num_atoms = len(gram)
     weights = np.zeros(num_atoms, np.float32)
     for j in range(num_atoms):
         if gram[j, j] > 0:
             weights[j] = np.float32(1) / gram[j, j]
     residual = np.empty(num_atoms, np.float32)
-    scores = np.empty(num_atoms, np.float32)
-    score_bits = scores.view(np.int32)
     directions = np.empty((sparsity, num_atoms), np.float32)
     factor = np.empty((sparsity, sparsity), np.float32)
     coordinates = np.empty(sparsity, np.float32)
     touched = np.empty(num_atoms, np.int32)
     for n in range(num_signals):
-        residual[:] = correlations[n]
-        remaining = float(energies[n])
+        for j in range(num_atoms):
+            residual[j] = correlations[n, j]
+        remaining = energies[n]
         count = 0
         num_touched = 0
         floor = np.float32(0)
@@ -134,14 +141,15 @@ def pursue(
                 continue
             root = np.sqrt(pivot)
             coordinate = residual[atom] / root
-            remaining -= float(coordinate) * float(coordinate)
+            remaining -= coordinate * coordinate
             factor[count, count] = root
             coordinates[count] = coordinate
             indices[n, count] = atom
             if count + 1 < sparsity and remaining > error:
                 direction = directions[count]
-                direction[:] = gram[atom]
-                subtract_rows(direction, directions, factor[count], count)
+                for j in range(num_atoms):
+                    direction[j] = gram[atom, j]
+                subtract_rows(direction, factor[count], directions, count)
                 scale = np.float32(1) / root
                 for j in range(num_atoms):
                     direction[j] *= scale

@@ -264,12 +264,14 @@ def _pursue_chunks(
 
     def code(first: int) -> None:
         part = slice(first, min(first + _CHUNK, num_signals))
+        scores = np.empty(len(gram), np.float32)
         _pursuit.pursue(
             correlations(part.start, part.stop),
             gram,
             squares[part],
             target,
-            limit,
+            scores,
+            scores.view(np.int32),
             indices[part],
             values[part],
             counts[part],
