@@ -1,0 +1,75 @@
+"""Draw the README's picture: the original, cscodec and JPEG at the same file size, side by side.
+
+    python benchmarks/comparison_picture.py samples/cat.png --crop 300,150,280,280 --bpp 0.3
+
+The whole picture is coded; a part of it is shown. JPEG (optimised, Pillow's defaults otherwise)
+gets the best quality whose file is not larger than ours, or its smallest file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+import cscodec
+from cscodec.evaluation.metrics import bits_per_pixel, psnr_db
+from cscodec.images import luma, read_picture
+
+ROOT = Path(__file__).resolve().parents[1]
+CAPTION, GAP = 26, 8  # pixels
+
+
+def jpeg_of_size(picture: Image.Image, num_bytes: int) -> bytes:
+    """The best JPEG of at most this size; the smallest there is, if that is larger."""
+
+    def code(quality: int) -> bytes:
+        buffer = io.BytesIO()
+        picture.save(buffer, "JPEG", quality=quality, optimize=True)
+        return buffer.getvalue()
+
+    files = [code(quality) for quality in range(1, 96)]
+    return next((file for file in reversed(files) if len(file) <= num_bytes), files[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("picture", type=Path, nargs="?", default=ROOT / "samples/cat.png")
+    parser.add_argument("--bpp", type=float, default=0.3)
+    parser.add_argument("--crop", default="300,150,280,280", metavar="X,Y,W,H")
+    parser.add_argument("--zoom", type=int, default=1)
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs/comparison.png")
+    arguments = parser.parse_args()
+    left, top, width, height = map(int, arguments.crop.split(","))
+
+    pixels = read_picture(arguments.picture).pixels
+    ours = cscodec.encode(pixels, target_bpp=arguments.bpp)
+    jpeg = jpeg_of_size(Image.fromarray(pixels), len(ours))
+    panels = {
+        "original": pixels,
+        f"cscodec, {caption(ours, pixels, decoded := cscodec.decode(ours))}": decoded,
+        f"JPEG, {caption(jpeg, pixels, opened := np.asarray(Image.open(io.BytesIO(jpeg))))}": opened,
+    }
+    width, height = width * arguments.zoom, height * arguments.zoom
+    sheet = Image.new("RGB", (len(panels) * (width + GAP) - GAP, height + CAPTION), "white")
+    font = ImageFont.load_default(size=13)
+    for index, (text, panel) in enumerate(panels.items()):
+        x = index * (width + GAP)
+        box = (left, top, left + width // arguments.zoom, top + height // arguments.zoom)
+        part = Image.fromarray(panel).crop(box)
+        sheet.paste(part.resize((width, height), Image.Resampling.NEAREST), (x, 0))
+        ImageDraw.Draw(sheet).text((x + width / 2, height + 6), text, "black", font, anchor="ma")
+    sheet.save(arguments.output, optimize=True)
+    print(f"{arguments.output}: {', '.join(list(panels)[1:])}")
+
+
+def caption(file: bytes, original: np.ndarray, decoded: np.ndarray) -> str:
+    bpp = bits_per_pixel(len(file), original.shape)
+    return f"{len(file) / 1000:.1f} KB ({bpp:.2f} bpp), {psnr_db(luma(original), luma(decoded)):.1f} dB"
+
+
+if __name__ == "__main__":
+    main()
