@@ -48,10 +48,12 @@ def main() -> None:
     pixels = read_picture(arguments.picture).pixels
     ours = cscodec.encode(pixels, target_bpp=arguments.bpp)
     jpeg = jpeg_of_size(Image.fromarray(pixels), len(ours))
+    decoded = cscodec.decode(ours)
+    opened = np.asarray(Image.open(io.BytesIO(jpeg)))
     panels = {
         "original": pixels,
-        f"cscodec, {caption(ours, pixels, decoded := cscodec.decode(ours))}": decoded,
-        f"JPEG, {caption(jpeg, pixels, opened := np.asarray(Image.open(io.BytesIO(jpeg))))}": opened,
+        f"cscodec, {caption(ours, pixels, decoded)}": decoded,
+        f"JPEG, {caption(jpeg, pixels, opened)}": opened,
     }
     width, height = width * arguments.zoom, height * arguments.zoom
     sheet = Image.new("RGB", (len(panels) * (width + GAP) - GAP, height + CAPTION), "white")
@@ -68,7 +70,8 @@ def main() -> None:
 
 def caption(file: bytes, original: np.ndarray, decoded: np.ndarray) -> str:
     bpp = bits_per_pixel(len(file), original.shape)
-    return f"{len(file) / 1000:.1f} KB ({bpp:.2f} bpp), {psnr_db(luma(original), luma(decoded)):.1f} dB"
+    psnr = psnr_db(luma(original), luma(decoded))
+    return f"{len(file) / 1000:.1f} KB ({bpp:.2f} bpp), {psnr:.1f} dB"
 
 
 if __name__ == "__main__":
