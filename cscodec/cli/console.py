@@ -1,0 +1,102 @@
+"""What the command line says, and the code it exits with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from functools import lru_cache
+from typing import TypeVar
+
+from cscodec.errors import BitstreamError, CscodecError, ModelError
+
+Item = TypeVar("Item")
+
+
+class Exit(IntEnum):
+    """Exit codes."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    OUTPUT_EXISTS = 3
+    BAD_STREAM = 4
+    BAD_MODEL = 5
+    INTERRUPTED = 130
+
+
+class OutputExistsError(CscodecError):
+    """An output is there already and may not be replaced."""
+
+
+def exit_code(error: BaseException) -> Exit:
+    """Return the exit code that an error stands for."""
+    if isinstance(error, OutputExistsError):
+        return Exit.OUTPUT_EXISTS
+    if isinstance(error, BitstreamError):
+        return Exit.BAD_STREAM
+    if isinstance(error, ModelError):
+        return Exit.BAD_MODEL
+    return Exit.FAILED
+
+
+def reason(error: BaseException, source: str = "") -> str:
+    """Describe an error in one line that begins with ``source``."""
+    if isinstance(error, MemoryError):
+        text = "not enough memory; use fewer workers (-j 1), or a machine with more"
+    elif isinstance(error, CscodecError):
+        text = str(error)
+    elif isinstance(error, OSError):
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    else:
+        text = f"internal error ({type(error).__name__}: {error}); please report it"
+    return text if not source or text.startswith(source) else f"{source}: {text}"
+
+
+def say(text: str) -> None:
+    """Print one line to standard error, whatever characters file names hold."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    print(f"cscodec: {line}", file=sys.stderr, flush=True)
+
+
+def show(text: str) -> None:
+    """Print a result to standard output; characters that it cannot show are escaped."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+
+
+def discard_stdout() -> None:
+    """Send what is still buffered for standard output nowhere, so that closing it cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def with_progress(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
+    """Pass ``items`` on; draw a progress bar if there is a terminal to draw it on."""
+    if total < 2 or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    # Lines said meanwhile appear above the bar.
+    yield from track(items, label, total, console=Console(stderr=True), transient=True)
+
+
+@lru_cache(maxsize=1)
+def announce_compilation() -> None:
+    """Say so, once, if kernels have to be compiled: the first run takes longer than all others."""
+    from numba.core import event
+
+    class Announcement(event.Listener):  # type: ignore[misc]
+        said = False
+
+        def on_start(self, event: object) -> None:
+            if not self.said:
+                self.said = True
+                say("compiling kernels for this machine; only the first run takes these seconds")
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    event.register("numba:compile", Announcement())

@@ -1,0 +1,121 @@
+"""``cscodec decode``: .csc files to pictures."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from cscodec.cli import batch, console, files, options
+from cscodec.cli.encode import SUFFIX
+from cscodec.cli.options import DEFAULT_MAX_PIXELS, Decoder
+from cscodec.errors import InvalidInputError
+
+
+def decode(
+    inputs: options.Inputs,
+    output: options.Output = None,
+    output_folder: options.OutputFolder = None,
+    recursive: options.Recursive = False,
+    force: options.Force = False,
+    picture_format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="SUFFIX", help="png (default), jpg, webp, tif, ppm ..."),
+    ] = None,
+    decoder: Annotated[
+        Decoder, typer.Option("--decoder", help="How pixels are recovered.")
+    ] = Decoder.REFINE,
+    measurements: options.Measurements = None,
+    sparsity: options.Sparsity = 4,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Decode the first layers only: rough and fast.")
+    ] = False,
+    region: Annotated[
+        str | None, typer.Option("--region", metavar="X,Y,W,H", help="Decode this part only.")
+    ] = None,
+    allow_partial: Annotated[
+        bool, typer.Option("--allow-partial", help="Show what a file that was cut short holds.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME|PATH", help="The model, if it is not shipped."),
+    ] = None,
+    max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Decompress .csc files to pictures, beside them or where -o or -d says."""
+    area = None if region is None else options.parse_region(region)
+
+    from cscodec.images import Picture, output_suffix, write_picture
+
+    try:
+        if picture_format is not None:
+            suffix = output_suffix(picture_format)
+        else:
+            suffix = ".png" if output in (None, files.STREAM) else output_suffix(output or "")
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from error
+    jobs = files.plan(
+        inputs,
+        input_suffixes=[SUFFIX],
+        output_suffix=suffix,
+        output=output,
+        folder=output_folder,
+        recursive=recursive,
+        force=force,
+    )
+    if as_json and jobs[0].target == files.STREAM:
+        raise typer.BadParameter("--json and the picture itself cannot share standard output")
+
+    import cscodec
+
+    if model is not None:
+        cscodec.load_model(model)  # fail before any file is read
+    console.announce_compilation()
+
+    def work(job: files.Job, workers: int) -> dict[str, Any]:
+        started = time.perf_counter()
+        files.check_target(job.target, force)
+        data = files.read_bytes(job.source)
+        pixels = cscodec.decode(
+            data,
+            decoder=decoder.value,
+            measurements=measurements,
+            sparsity=sparsity,
+            model=model,
+            region=area,
+            preview=preview,
+            allow_partial=allow_partial,
+            max_pixels=max_pixels,
+            workers=workers,
+        )
+        header = cscodec.info(data, max_pixels=max_pixels)
+        picture = Picture(pixels, header.icc_profile, header.exif, header.xmp)
+        files.write_bytes(job.target, write_picture(picture, suffix), force)
+        return {
+            "input": job.source,
+            "output": job.target,
+            "width": pixels.shape[1],
+            "height": pixels.shape[0],
+            "channels": 1 if pixels.ndim == 2 else pixels.shape[2],
+            "decoder": decoder.value,
+            "seconds": time.perf_counter() - started,
+        }
+
+    batch.run(
+        jobs,
+        work,
+        _describe,
+        label="decoding",
+        workers=workers,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+def _describe(record: batch.Record) -> str:
+    size = f"{record['width']} x {record['height']}"
+    return f"{record['input']} -> {record['output']}: {size} pixels, decoder {record['decoder']}"

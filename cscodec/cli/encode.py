@@ -1,0 +1,142 @@
+"""``cscodec encode``: pictures to .csc files."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from cscodec.cli import batch, console, files, options
+from cscodec.cli.options import DEFAULT_MAX_PIXELS, Subsampling
+
+DEFAULT_QUALITY = 75.0
+SUFFIX = ".csc"
+
+
+def encode(
+    inputs: options.Inputs,
+    output: options.Output = None,
+    output_folder: options.OutputFolder = None,
+    recursive: options.Recursive = False,
+    force: options.Force = False,
+    quality: Annotated[
+        float | None,
+        typer.Option("-q", "--quality", min=0, max=100, help="0 to 100; 75 by default."),
+    ] = None,
+    step: Annotated[
+        float | None, typer.Option("--step", help="Quantisation step, instead of a quality.")
+    ] = None,
+    bpp: Annotated[float | None, typer.Option("--bpp", help="Aim at these bits per pixel.")] = None,
+    target_size: Annotated[
+        str | None, typer.Option("--target-size", metavar="SIZE", help="Aim at bytes: 50k, 1.5M.")
+    ] = None,
+    target_psnr: Annotated[
+        float | None, typer.Option("--target-psnr", metavar="DB", help="Aim at this PSNR.")
+    ] = None,
+    measurements: options.Measurements = None,
+    model: Annotated[
+        str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
+    ] = "photo",
+    subsampling: Annotated[
+        Subsampling, typer.Option("--subsampling", help="Resolution of the colour planes.")
+    ] = Subsampling.AUTO,
+    effort: Annotated[
+        int, typer.Option("--effort", min=0, max=3, help="Time to spend on a smaller file.")
+    ] = 1,
+    max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compress pictures to .csc files, beside them or where -o or -d says."""
+    rates = {"quality": quality, "step": step, "target_bpp": bpp, "target_psnr": target_psnr}
+    rates["target_size"] = None if target_size is None else options.parse_bytes(target_size)
+    chosen = {name: value for name, value in rates.items() if value is not None}
+    if len(chosen) > 1:
+        raise typer.BadParameter(
+            "-q, --step, --bpp, --target-size and --target-psnr exclude each other; give one"
+        )
+    for name, value in chosen.items():
+        if not math.isfinite(value) or (value <= 0 and name != "quality"):
+            raise typer.BadParameter(f"{value} is not a positive number ({name})")
+
+    from cscodec.images import PICTURE_SUFFIXES, read_picture
+
+    if output is not None and output.lower().endswith(tuple(PICTURE_SUFFIXES)):
+        raise typer.BadParameter(f"-o {output}: encode writes {SUFFIX} files, not pictures")
+    jobs = files.plan(
+        inputs,
+        input_suffixes=PICTURE_SUFFIXES,
+        output_suffix=SUFFIX,
+        output=output,
+        folder=output_folder,
+        recursive=recursive,
+        force=force,
+    )
+    if as_json and jobs[0].target == files.STREAM:
+        raise typer.BadParameter("--json and the file itself cannot share standard output")
+
+    import cscodec
+    from cscodec.evaluation.metrics import bits_per_pixel
+
+    cscodec.load_model(model)  # fail before any picture is read
+    console.announce_compilation()
+
+    def work(job: files.Job, workers: int) -> dict[str, Any]:
+        started = time.perf_counter()
+        files.check_target(job.target, force)
+        source = sys.stdin.buffer if job.source == files.STREAM else job.source
+        picture = read_picture(source, max_pixels=max_pixels)
+        data = cscodec.encode(
+            picture.pixels,
+            **chosen,
+            measurements=measurements,
+            model=model,
+            subsampling=subsampling.value,
+            effort=effort,
+            icc_profile=picture.icc_profile,
+            exif=picture.exif,
+            xmp=picture.xmp,
+            workers=workers,
+        )
+        files.write_bytes(job.target, data, force)
+        height, width = picture.pixels.shape[:2]
+        record: dict[str, Any] = {
+            "input": job.source,
+            "output": job.target,
+            "width": width,
+            "height": height,
+            "num_bytes": len(data),
+            "bits_per_pixel": bits_per_pixel(len(data), picture.pixels.shape),
+        }
+        if target_psnr is not None:
+            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, workers)
+        return record | {"seconds": time.perf_counter() - started}
+
+    batch.run(
+        jobs,
+        work,
+        _describe,
+        label="encoding",
+        workers=workers,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+def _reached_psnr_db(pixels: Any, data: bytes, workers: int) -> float:
+    import cscodec
+    from cscodec.evaluation.metrics import psnr_db
+
+    return psnr_db(pixels, cscodec.decode(data, workers=workers))
+
+
+def _describe(record: batch.Record) -> str:
+    reached = f", {record['psnr_db']:.2f} dB" if "psnr_db" in record else ""
+    return (
+        f"{record['input']} -> {record['output']}: {record['num_bytes']} bytes, "
+        f"{record['bits_per_pixel']:.3f} bits per pixel{reached}"
+    )

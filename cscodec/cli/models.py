@@ -1,0 +1,60 @@
+"""``cscodec models``: the models that come with the package, or any model file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cscodec.cli import batch, console, options
+
+if TYPE_CHECKING:
+    from cscodec.evaluation.report import Cell
+    from cscodec.model import Model
+
+
+def models(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL]...", help="Show everything about these (names or files)."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the shipped models; with names or files, show how they were made and what they reach."""
+    from cscodec.evaluation.report import json_text, text_table
+    from cscodec.model import load_model, shipped_models
+
+    loaded = [load_model(name) for name in names or shipped_models()]
+    if as_json:
+        batch.show_json([_record(model) for model in loaded])
+    elif names:
+        console.show("".join(json_text(_record(model)) for model in loaded).rstrip("\n"))
+    elif loaded:
+        headers = ["model", "id", "measurements", "atoms", "chroma", "description"]
+        rows: list[list[Cell]] = [
+            [
+                model.name,
+                model.model_id.hex(),
+                model.luma.num_measurements,
+                model.luma.num_atoms,
+                "as luma" if model.chroma is model.luma else str(model.chroma.num_atoms),
+                str(model.metadata.get("description", "")),
+            ]
+            for model in loaded
+        ]
+        console.show(text_table(headers, rows))
+        console.say("'cscodec models NAME' shows the command, data, licence and results of one")
+    else:
+        console.say("no models are shipped with this installation; train one: cscodec train")
+
+
+def _record(model: Model) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "model_id": model.model_id.hex(),
+        "num_measurements": model.luma.num_measurements,
+        "num_atoms": model.luma.num_atoms,
+        "num_chroma_atoms": model.chroma.num_atoms,
+        "tables": {name: list(table.shape) for name, table in model.tables.items()},
+        "metadata": dict(model.metadata),
+    }
