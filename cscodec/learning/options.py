@@ -47,6 +47,9 @@ class TrainingOptions:
         Further parameters of a batch method, by their names in its function.
     chroma : bool
         Also train a system for Cb and Cr planes; otherwise the luma system serves them.
+    codec_tables : bool, optional
+        Also train the tables of the entropy coder; by default if all 63 measurements are kept,
+        as in a model for the codec.
     seed : int
         Of every random choice.
     """
@@ -64,6 +67,7 @@ class TrainingOptions:
     patches: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     chroma: bool = False
+    codec_tables: bool | None = None
     seed: int = 0
 
     def check(self) -> None:
@@ -106,15 +110,28 @@ class TrainingOptions:
     def as_dict(self) -> dict[str, Any]:
         """JSON-able parameters of the method, without those that it does not have."""
         foreign = BATCH_ONLY if self.method == "online" else ONLINE_ONLY
-        return {key: value for key, value in asdict(self).items() if key not in foreign}
+        parameters = {**asdict(self), "codec_tables": self.wants_codec_tables}
+        return {key: value for key, value in parameters.items() if key not in foreign}
+
+    def description(self) -> str:
+        """Say in a few words what a model trained so is."""
+        text = f"{self.method}, {self.measurements} measurements, {self.atoms} atoms"
+        return text + (", luma and chroma" if self.chroma else "")
+
+    @property
+    def wants_codec_tables(self) -> bool:
+        """Whether entropy coder tables are to be trained."""
+        if self.codec_tables is None:
+            return self.measurements == MAX_MEASUREMENTS
+        return self.codec_tables
 
     def command(self, folders: Sequence[str], output: str) -> str:
         """Return the command line that asks for this; defaults but the seed are left out."""
         words = ["cscodec", "train", *folders, "-o", output]
         for name, default in _DEFAULTS.items():
             value = getattr(self, name)
-            if value is True:
-                words.append(flag(name))
+            if isinstance(value, bool):
+                words += [flag(name if value else f"no_{name}")] if value != default else []
             elif name == "parameters":
                 for key, number in value.items():
                     words += ["--parameter", f"{key}={format_value(number)}"]

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from cscodec.errors import InvalidInputError
+from cscodec.images import read_picture
 from cscodec.learning.checkpoint import (
     Checkpoint,
     check_configuration,
@@ -321,6 +322,7 @@ class _Run:
                 for decoder in DECODERS
             }
         metadata = {
+            "description": self.options.description(),
             "command": self.options.command(folders, f"{name}.safetensors"),
             "configuration": self.options.as_dict(),
             "data": {
@@ -333,7 +335,18 @@ class _Run:
             },
             "results": {"protocol": PROTOCOL, "held_out": held_out, "history": self.history},
         }
-        return Model(name, luma, chroma, metadata=metadata)
+        model = Model(name, luma, chroma, metadata=metadata)
+        if not self.options.wants_codec_tables:
+            return model
+        from cscodec.learning.priors import train_tables
+
+        return replace(model, tables=train_tables(model, self._pictures()))
+
+    def _pictures(self) -> Iterator[Uint8Array]:
+        """The training pictures, one after the other, without those that cannot be read."""
+        for picture in self.training:
+            if picture.name not in self.skipped:
+                yield read_picture(picture.path, max_pixels=self.max_pixels).pixels
 
     def _configuration(self) -> dict[str, Any]:
         """What a checkpoint must agree on."""

@@ -1,0 +1,267 @@
+"""``cscodec train``: a model from folders of pictures."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cscodec.cli import batch, console, files, options
+from cscodec.errors import InvalidInputError
+from cscodec.learning.options import METHODS, TrainingOptions, format_value
+
+if TYPE_CHECKING:
+    from cscodec.learning.trainer import Progress
+    from cscodec.model import Model
+
+_PAPER = TrainingOptions()
+_SUFFIX = ".safetensors"
+_MAX_PIXELS = 50_000_000
+_EVERY = 500
+
+
+def train(
+    folders: Annotated[
+        list[str], typer.Argument(metavar="FOLDER...", help="Folders of pictures, with subfolders.")
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="MODEL", help="The model: NAME.safetensors.")
+    ],
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help=f"{', '.join(METHODS)}.")
+    ] = _PAPER.method,
+    measurements: Annotated[
+        int, typer.Option("-m", "--measurements", metavar="M", help="1..63, beside the mean.")
+    ] = _PAPER.measurements,
+    atoms: Annotated[int, typer.Option(metavar="L", help="M..4096.")] = _PAPER.atoms,
+    sparsity: Annotated[
+        int, typer.Option(metavar="K", help="Atoms per patch, 1..M.")
+    ] = _PAPER.sparsity,
+    gamma: Annotated[
+        float, typer.Option(help="Weight of the patch's error beside its measurements'.")
+    ] = _PAPER.gamma,
+    rho: Annotated[float, typer.Option(help="Power of the forgetting factor.")] = _PAPER.rho,
+    batch_size: Annotated[
+        int, typer.Option(metavar="N", help="Patches per dictionary iteration.")
+    ] = _PAPER.batch_size,
+    dictionary_iterations: Annotated[
+        int, typer.Option(metavar="N", help="Per sensing matrix.")
+    ] = _PAPER.dictionary_iterations,
+    outer_iterations: Annotated[
+        int, typer.Option(metavar="N", help="Sensing matrices.")
+    ] = _PAPER.outer_iterations,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of every random choice.")] = _PAPER.seed,
+    iterations: Annotated[
+        int | None, typer.Option(metavar="N", help="Rounds of a batch method.")
+    ] = None,
+    patches: Annotated[
+        int | None, typer.Option(metavar="N", help="Training set of a batch method.")
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A batch method's own parameter; repeatable."),
+    ] = None,
+    chroma: Annotated[
+        bool, typer.Option("--chroma/--no-chroma", help="Also learn a system for colour planes.")
+    ] = _PAPER.chroma,
+    codec_tables: Annotated[
+        bool | None,
+        typer.Option(
+            "--codec-tables/--no-codec-tables",
+            help="Also learn the entropy coder's tables; on by default with -m 63.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the model; that of its file by default.")
+    ] = None,
+    licence: Annotated[
+        str, typer.Option(metavar="TEXT", help="Of the pictures; recorded in the model.")
+    ] = "",
+    report: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Write a page of plots and pictures there.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Keep the state of the run there.")
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Dictionary iterations between checkpoints.")
+    ] = _EVERY,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from --checkpoint, if it exists.")
+    ] = False,
+    validate_every: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Dictionary iterations between validations.")
+    ] = _EVERY,
+    max_pixels: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Skip larger pictures.")
+    ] = _MAX_PIXELS,
+    workers: options.Workers = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Train a model on the pictures of folders; the defaults are the paper's parameters.
+
+    One picture in 16 is held out; what each decoder reaches on those is printed at the end and
+    recorded in the model, with the command, the configuration and the licence.
+    """
+    chosen = TrainingOptions(
+        method=method,
+        measurements=measurements,
+        atoms=atoms,
+        sparsity=sparsity,
+        gamma=gamma,
+        rho=rho,
+        batch_size=batch_size,
+        dictionary_iterations=dictionary_iterations,
+        outer_iterations=outer_iterations,
+        iterations=iterations,
+        patches=patches,
+        parameters=dict(map(_parse_parameter, parameter or [])),
+        chroma=chroma,
+        codec_tables=codec_tables,
+        seed=seed,
+    )
+    try:
+        chosen.check()
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from None
+    if Path(output).suffix != _SUFFIX:
+        raise typer.BadParameter(f"-o {output}: the name of a model file ends in {_SUFFIX}")
+    if resume and checkpoint is None:
+        raise typer.BadParameter("--resume needs --checkpoint FILE")
+    files.check_target(output, force)
+    if checkpoint is not None and not resume:
+        files.check_target(checkpoint, force)
+    if report is not None:
+        files.check_target(str(Path(report, "index.html")), force)
+
+    console.announce_compilation()
+    from cscodec.learning.trainer import train as run
+
+    settings: dict[str, Any] = {
+        "name": name or Path(output).stem,
+        "licence": licence,
+        "validate_every": validate_every,
+        "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every,
+        "max_pixels": max_pixels,
+    }
+    try:
+        with _progress_bar() as progress:
+            model = run(
+                folders, chosen, resume=resume, progress=progress, workers=workers, **settings
+            )
+    except KeyboardInterrupt:
+        command = _resume_command(chosen, folders, output, report, settings)
+        console.say(f"interrupted; {command}")
+        raise typer.Exit(console.Exit.INTERRUPTED) from None
+    files.write_bytes(output, model.to_bytes(), force)
+    if report is not None:
+        _write_report(model, folders, report, max_pixels)
+    _show_results(model, output, as_json)
+
+
+def _parse_parameter(text: str) -> tuple[str, int | float | str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise typer.BadParameter(f"--parameter {text}: write NAME=VALUE")
+    for number in (int, float):
+        try:
+            return name, number(value)
+        except ValueError:
+            continue
+    return name, value
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[Progress], None] | None]:
+    """A bar with the latest validation, if there is a terminal to draw it on."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[quality]}"),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, Any] = {}
+
+        def show(state: Progress) -> None:
+            if state.channel not in tasks:
+                tasks[state.channel] = bar.add_task(
+                    state.channel, total=state.num_iterations, quality=""
+                )
+            task = tasks[state.channel]
+            bar.update(task, completed=state.iteration)
+            if state.quality:
+                quality = f"{state.quality.psnr_db:.2f} dB  SSIM {state.quality.ssim:.4f}"
+                bar.update(task, quality=quality)
+
+        yield show
+
+
+def _resume_command(
+    chosen: TrainingOptions,
+    folders: list[str],
+    output: str,
+    report: str | None,
+    settings: dict[str, Any],
+) -> str:
+    if settings["checkpoint"] is None:
+        return "nothing was kept: with --checkpoint FILE a run can be resumed"
+    defaults = {
+        "name": Path(output).stem,
+        "licence": "",
+        "validate_every": _EVERY,
+        "checkpoint_every": _EVERY,
+        "max_pixels": _MAX_PIXELS,
+    }
+    words = ["--resume"]
+    for key, value in {**settings, "report": report}.items():
+        if value != defaults.get(key):
+            words += ["--" + key.replace("_", "-"), format_value(value)]
+    return f"resume with: {chosen.command(folders, output)} {shlex.join(words)}"
+
+
+def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int) -> None:
+    from cscodec.evaluation.training_report import write_report
+    from cscodec.learning.corpus import list_pictures, split_pictures
+    from cscodec.learning.validation import read_planes
+
+    _, held_out = split_pictures(list_pictures(folders))
+    planes = read_planes(held_out, "luma", max_side=256, max_pixels=max_pixels)
+    console.say(f"report: {write_report(model, planes, folder)}")
+
+
+def _show_results(model: Model, output: str, as_json: bool) -> None:
+    from cscodec.evaluation.report import text_table
+
+    data, results = model.metadata["data"], model.metadata["results"]
+    for picture, why in sorted(data["skipped_pictures"].items()):
+        console.say(f"skipped {picture}: {why}")
+    if data["skipped_pictures"]:
+        console.say(f"{len(data['skipped_pictures'])} pictures were skipped")
+    if as_json:
+        batch.show_json({"model": output, "model_id": model.model_id.hex(), **model.metadata})
+        return
+    rows = [
+        [channel, decoder, quality["psnr_db"], f"{quality['ssim']:.4f}"]
+        for channel, decoders in results["held_out"].items()
+        for decoder, quality in decoders.items()
+    ]
+    console.show(f"{model.name}, id {model.model_id.hex()}, written to {output}")
+    console.show(text_table(["channel", "decoder", "PSNR (dB)", "SSIM"], rows))
+    console.show(f"({results['protocol']})")

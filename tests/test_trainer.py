@@ -1,0 +1,271 @@
+"""Training runs: reproducible, resumable bit for bit, recorded in the model, strict with input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+from cscodec import Model, load_model
+from cscodec.errors import InvalidInputError
+from cscodec.learning import options as options_module
+from cscodec.learning.options import METHODS, TrainingOptions
+from cscodec.learning.trainer import Progress, train
+from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = TrainingOptions(
+    measurements=8,
+    atoms=32,
+    sparsity=2,
+    batch_size=64,
+    dictionary_iterations=20,
+    outer_iterations=2,
+    seed=3,
+)
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory, photo: npt.NDArray[np.uint8]) -> Path:
+    """A folder of six colour crops of a photograph, 128 x 128."""
+    folder = tmp_path_factory.mktemp("training") / "crops"
+    folder.mkdir()
+    for i in range(6):
+        top, left = 160 + 130 * (i // 3), 140 * (i % 3)
+        Image.fromarray(photo[top : top + 128, left : left + 128]).save(folder / f"{i}.png")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small_model(pictures: Path) -> Model:
+    return train([pictures], SMALL, name="small", licence="CC0-1.0", validate_every=10)
+
+
+def test_model_has_the_sizes_asked_for(small_model: Model) -> None:
+    assert small_model.sensing_matrix.shape == (8, 64)
+    assert small_model.dictionary.shape == (64, 32)
+    assert small_model.chroma is small_model.luma
+    np.testing.assert_allclose(np.linalg.norm(small_model.dictionary, axis=0), 1, rtol=1e-5)
+
+
+def test_learning_helps(small_model: Model) -> None:
+    history = small_model.metadata["results"]["history"]["luma"]
+    assert [row["iteration"] for row in history] == [10, 20, 30, 40]
+    assert history[-1]["psnr_db"] > history[0]["psnr_db"]
+
+
+def test_record_says_how_the_model_was_made(small_model: Model, pictures: Path) -> None:
+    record = json.loads(json.dumps(small_model.metadata))
+    assert record["command"] == (
+        "cscodec train crops -o small.safetensors --measurements 8 --atoms 32 --sparsity 2 "
+        "--batch-size 64 --dictionary-iterations 20 --outer-iterations 2 --seed 3"
+    )
+    assert record["data"]["licence"] == "CC0-1.0"
+    assert (record["data"]["num_pictures"], record["data"]["num_held_out"]) == (5, 1)
+    assert record["configuration"] == SMALL.as_dict()
+    held_out = record["results"]["held_out"]["luma"]
+    assert set(held_out) == {"omp", "linear", "consistent", "refine"}
+    assert held_out["omp"]["psnr_db"] == record["results"]["history"]["luma"][-1]["psnr_db"]
+    assert held_out["refine"]["psnr_db"] > held_out["omp"]["psnr_db"]
+    assert str(pictures.parent) not in json.dumps(record)
+
+
+def test_same_seed_same_file(small_model: Model, pictures: Path) -> None:
+    again = train([pictures], SMALL, name="small", licence="CC0-1.0", validate_every=10, workers=2)
+    assert again.to_bytes() == small_model.to_bytes()
+    other = train([pictures], replace(SMALL, seed=4), validate_every=10)
+    assert other.model_id != small_model.model_id
+
+
+@pytest.mark.parametrize("stop_at", [1, 20, 33, 50, 80])
+def test_interrupted_and_resumed_is_uninterrupted(
+    pictures: Path, tmp_path: Path, stop_at: int
+) -> None:
+    options = replace(SMALL, chroma=True)
+    checkpoint = tmp_path / "run.checkpoint"
+    calls = []
+
+    def interrupt(progress: Progress) -> None:
+        calls.append(progress)
+        if len(calls) == stop_at:
+            signal.raise_signal(signal.SIGINT)
+
+    arguments: dict[str, Any] = {"validate_every": 10, "checkpoint": checkpoint}
+    with pytest.raises(KeyboardInterrupt):
+        train([pictures], options, progress=interrupt, **arguments)
+    assert len(calls) == stop_at, "the batch is finished, no other begun"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = train([pictures], options, resume=True, progress=calls.append, **arguments)
+    assert len(calls) == 80, "no batch is done twice or left out"
+    assert resumed.to_bytes() == _chroma_model(pictures, tmp_path).to_bytes()
+
+
+_CHROMA: dict[Path, Model] = {}
+
+
+def _chroma_model(pictures: Path, tmp_path: Path) -> Model:
+    if pictures not in _CHROMA:
+        _CHROMA[pictures] = train([pictures], replace(SMALL, chroma=True), validate_every=10)
+    return _CHROMA[pictures]
+
+
+def test_chroma_has_a_system_of_its_own(pictures: Path, tmp_path: Path) -> None:
+    model = _chroma_model(pictures, tmp_path)
+    assert not np.array_equal(model.chroma.dictionary, model.luma.dictionary)
+    assert set(model.metadata["results"]["held_out"]) == {"luma", "chroma"}
+
+
+_KILL_ITSELF = """
+import os, signal, sys
+from cscodec.learning.options import TrainingOptions
+from cscodec.learning.trainer import train
+def progress(state):
+    if state.iteration == 33:
+        os.kill(os.getpid(), signal.SIGKILL)
+train([sys.argv[1]], TrainingOptions(**eval(sys.argv[3])), name="small", licence="CC0-1.0",
+      validate_every=10, checkpoint=sys.argv[2], checkpoint_every=7, progress=progress)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_killed_and_resumed_is_uninterrupted(
+    pictures: Path, tmp_path: Path, small_model: Model
+) -> None:
+    checkpoint = tmp_path / "run.checkpoint"
+    parameters = repr({k: v for k, v in SMALL.as_dict().items() if v})
+    command = [sys.executable, "-c", _KILL_ITSELF, str(pictures), str(checkpoint), parameters]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    run = subprocess.run(command, check=False, capture_output=True, cwd=ROOT, env=environment)
+    assert run.returncode == -signal.SIGKILL, run.stderr.decode()
+    done = []
+    resumed = train(
+        [pictures],
+        SMALL,
+        name="small",
+        licence="CC0-1.0",
+        validate_every=10,
+        checkpoint=checkpoint,
+        resume=True,
+        progress=done.append,
+    )
+    assert done[0].iteration == 29, "28 iterations were in the last checkpoint"
+    assert resumed.to_bytes() == small_model.to_bytes()
+
+
+def test_checkpoint_of_another_run_is_refused(pictures: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "run.checkpoint"
+    short = replace(SMALL, outer_iterations=1)
+    train([pictures], short, checkpoint=checkpoint)
+    with pytest.raises(InvalidInputError, match=r"outer_iterations was 1, now 2"):
+        train([pictures], SMALL, checkpoint=checkpoint, resume=True)
+    fewer = tmp_path / "crops"
+    fewer.mkdir()
+    for name in ("0.png", "1.png", "2.png"):
+        (fewer / name).write_bytes((pictures / name).read_bytes())
+    with pytest.raises(InvalidInputError, match=r"pictures was 5.*now 2"):
+        train([fewer], short, checkpoint=checkpoint, resume=True)
+    with pytest.raises(InvalidInputError, match="--resume needs --checkpoint"):
+        train([pictures], SMALL, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"measurements": 64}, r"--measurements is 64; allowed is 1\.\.63"),
+        ({"measurements": 0}, r"--measurements is 0"),
+        ({"sparsity": 9}, r"--sparsity is 9; allowed is 1\.\.8"),
+        ({"atoms": 7}, r"--atoms is 7; allowed is 8\.\.4096"),
+        ({"gamma": 0.0}, r"--gamma is 0; allowed is any number above 0"),
+        ({"gamma": -1.0}, r"--gamma is -1"),
+        ({"gamma": float("nan")}, r"--gamma is nan"),
+        ({"rho": -1.0}, r"--rho is -1"),
+        ({"batch_size": 0}, r"--batch-size is 0"),
+        ({"seed": -1}, r"--seed is -1"),
+        ({"method": "magic"}, r"--method is 'magic'; allowed are online, s-dcs"),
+        ({"iterations": 5}, r"--iterations has no meaning for --method online"),
+        ({"method": "pca"}, r"--batch-size has no meaning for --method pca"),
+    ],
+)
+def test_parameters_that_cannot_work_are_refused(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        train([tmp_path / "never looked at"], replace(SMALL, **change))
+
+
+def test_batches_or_dictionaries_larger_than_the_data_are_refused(pictures: Path) -> None:
+    with pytest.raises(InvalidInputError, match="larger than the data"):
+        train([pictures], replace(SMALL, batch_size=10_000))
+    with pytest.raises(InvalidInputError, match="fewer than --atoms 4096"):
+        train([pictures], replace(SMALL, atoms=4096))
+
+
+def test_flat_pictures_are_refused(tmp_path: Path) -> None:
+    for i in range(3):
+        Image.fromarray(np.full((64, 64), 40 * i, np.uint8)).save(tmp_path / f"{i}.png")
+    with pytest.raises(InvalidInputError, match="constant or repeated"):
+        train([tmp_path], SMALL)
+
+
+def test_broken_pictures_are_listed_in_the_model(pictures: Path, tmp_path: Path) -> None:
+    for path in pictures.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    for i in range(4):
+        (tmp_path / f"broken{i}.png").write_bytes((tmp_path / "0.png").read_bytes()[:99])
+    model = train([tmp_path], replace(SMALL, outer_iterations=1))
+    skipped = model.metadata["data"]["skipped_pictures"]
+    assert skipped
+    assert all("broken" in name for name in skipped)
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_every_method_makes_a_model(pictures: Path, method: str, tmp_path: Path) -> None:
+    options = TrainingOptions(
+        method=method,
+        measurements=8,
+        atoms=80,
+        sparsity=2,
+        patches=500,
+        iterations=None if method == "pca" else 2,
+    )
+    model = train([pictures], options, name=method)
+    assert model.sensing_matrix.shape == (8, 64)
+    quality = model.metadata["results"]["held_out"]["luma"]
+    assert quality["linear"]["psnr_db"] > 15
+    model.save(tmp_path / "model.safetensors")
+    assert load_model(tmp_path / "model.safetensors").model_id == model.model_id
+
+
+def test_parameters_of_methods_are_passed_on_and_checked(pictures: Path) -> None:
+    options = TrainingOptions(
+        method="random", measurements=8, atoms=80, patches=500, parameters={"dictionary": "dct"}
+    )
+    train([pictures], options)
+    with pytest.raises(InvalidInputError, match=r"no parameter 'shape'.*dictionary"):
+        train([pictures], replace(options, parameters={"shape": 1}))
+    with pytest.raises(InvalidInputError, match="--checkpoint works with --method online only"):
+        train([pictures], options, checkpoint="run.checkpoint")
+
+
+def test_limits_are_those_of_models() -> None:
+    assert options_module.MAX_MEASUREMENTS == MAX_MEASUREMENTS
+    assert options_module.MAX_ATOMS == MAX_ATOMS
+
+
+def test_callbacks_see_every_iteration(pictures: Path) -> None:
+    seen: list[Progress] = []
+    callback: Callable[[Progress], None] = seen.append
+    train([pictures], SMALL, validate_every=15, progress=callback)
+    assert [progress.iteration for progress in seen] == list(range(1, 41))
+    assert [p.iteration for p in seen if p.quality] == [15, 30, 40]
