@@ -19,7 +19,6 @@ from cscodec.learning.corpus import (
     split_pictures,
 )
 
-
 ROOT = Path(__file__).parents[1]
 
 
