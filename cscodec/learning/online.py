@@ -105,11 +105,9 @@ class OnlineLearner:
     dictionary_iterations : int, optional
         Begin a new outer iteration by itself after this many batches. Left out, the caller decides
         by calling :meth:`update_sensing_matrix`.
-    replacement_interval : int
-        Atoms used seldom are looked for after every so many batches; 0 for never.
     replacement_share : float
-        Atoms used less often than this share of the most used one's uses are replaced by random
-        patches of the batch.
+        At the end of an outer iteration, atoms used less often than this share of the most used
+        one's uses are replaced by random patches of the last batch.
     dictionary : array_like, (64, L), optional
         Initial Ψ; random patches of the first that arrive by default.
     seed : int
@@ -130,7 +128,6 @@ class OnlineLearner:
         gamma: float = 1 / 32,
         rho: float = 15.0,
         dictionary_iterations: int | None = None,
-        replacement_interval: int = 100,
         replacement_share: float = 0.005,
         dictionary: npt.ArrayLike | None = None,
         seed: int = 0,
@@ -140,7 +137,6 @@ class OnlineLearner:
         _check_range("sparsity", sparsity, 1, num_measurements)
         _check_range("gamma", gamma, np.nextafter(0.0, 1.0), 1e6)
         _check_range("rho", rho, 0, 1e6)
-        _check_range("replacement_interval", replacement_interval, 0, np.inf)
         _check_range("replacement_share", replacement_share, 0, 1)
         if dictionary_iterations is not None:
             _check_range("dictionary_iterations", dictionary_iterations, 1, np.inf)
@@ -151,12 +147,12 @@ class OnlineLearner:
             "gamma": float(gamma),
             "rho": float(rho),
             "dictionary_iterations": dictionary_iterations,
-            "replacement_interval": int(replacement_interval),
             "replacement_share": float(replacement_share),
             "seed": int(seed),
         }
         self._random = np.random.default_rng(seed)
         self._pending = np.empty((0, PATCH_PIXELS), np.float32)
+        self._recent = self._pending
         self._atoms: Float32Array | None = None
         self._sensing_matrix = np.empty((num_measurements, PATCH_PIXELS))
         self._weight = np.empty((PATCH_PIXELS, PATCH_PIXELS), np.float32)
@@ -251,19 +247,20 @@ class OnlineLearner:
             self.update_sensing_matrix()
         self._fold(self._statistics(batch, executor, workers))
         _update(self._started_atoms(), self._a, self._b)
-        interval = self._parameters["replacement_interval"]
-        if interval and self._iteration % interval == 0:
-            self._replace_seldom_used(batch)
+        self._recent = batch[: self._parameters["num_atoms"]].copy()
         return self
 
     def update_sensing_matrix(self) -> None:
         """Begin an outer iteration of Algorithm 1: Φ = φ(Ψ), t = 1, A = B = 0.
+
+        Atoms that were seldom used in the last one are replaced first.
 
         Raises
         ------
         InvalidInputError
             If no dictionary exists yet.
         """
+        self._replace_seldom_used()
         self._sensing_matrix = self.sensing_matrix
         phi = self._sensing_matrix
         weight = self._parameters["gamma"] * np.eye(PATCH_PIXELS) + phi.T @ phi
@@ -282,6 +279,7 @@ class OnlineLearner:
             "num_replaced": self._num_replaced,
             "atoms": atoms.copy(),
             "pending": self._pending.copy(),
+            "recent": self._recent.copy(),
             "sensing_matrix": self._sensing_matrix.copy(),
             "weight": self._weight.copy(),
             "A": self._a.copy(),
@@ -308,6 +306,7 @@ class OnlineLearner:
             if len(atoms):
                 learner._atoms = atoms.reshape(num_atoms, PATCH_PIXELS)
             learner._pending = np.array(state["pending"], np.float32).reshape(-1, PATCH_PIXELS)
+            learner._recent = np.array(state["recent"], np.float32).reshape(-1, PATCH_PIXELS)
             learner._sensing_matrix = np.array(state["sensing_matrix"]).reshape(-1, PATCH_PIXELS)
             learner._weight = np.array(state["weight"], np.float32).reshape(-1, PATCH_PIXELS)
             learner._a = np.array(state["A"], np.float64).reshape(num_atoms, num_atoms)
@@ -393,18 +392,16 @@ class OnlineLearner:
             running += new
         self._iteration += 1
 
-    def _replace_seldom_used(self, batch: Float32Array) -> None:
-        seldom = np.flatnonzero(
-            self._usage < self._parameters["replacement_share"] * self._usage.max()
-        )[: len(batch)]
+    def _replace_seldom_used(self) -> None:
+        atoms = self._started_atoms()
+        most = self._usage.max()
+        seldom = np.flatnonzero(self._usage < self._parameters["replacement_share"] * most)
+        seldom = seldom[: len(self._recent)]
         if len(seldom) == 0:
             return
-        atoms = self._started_atoms()
-        patches = batch[self._random.permutation(len(batch))[: len(seldom)]].astype(np.float64)
+        chosen = self._random.permutation(len(self._recent))[: len(seldom)]
+        patches = self._recent[chosen].astype(np.float64)
         atoms[seldom] = patches / np.linalg.norm(patches, axis=1, keepdims=True)
-        self._a[seldom] = 0
-        self._a[:, seldom] = 0
-        self._b[seldom] = 0
         self._num_replaced += len(seldom)
 
 
