@@ -16,7 +16,8 @@ from cscodec.errors import CscodecError
 from cscodec.images import read_picture
 from cscodec.learning.corpus import Channel, PictureFile, chroma_planes, luma_plane
 from cscodec.model import PATCH_SIZE, System
-from cscodec.sensing.patches import assemble_patches, extract_patches, patch_grid, remove_mean
+from cscodec.sensing.patches import assemble_patches
+from cscodec.sensing.reconstruct import decode_measurements, measure_plane, refine_unquantised
 
 DECODERS = ("omp", "linear", "consistent", "refine")
 PROTOCOL = (
@@ -71,17 +72,14 @@ def restore_plane(
     -------
     ndarray, (H, W) uint8
     """
-    from cscodec.sensing.reconstruct import decode_measurements, refine_unquantised
-
     shape = plane.shape[0], plane.shape[1]
-    patches, means = remove_mean(extract_patches(plane))
-    measurements = patches @ system.sensing_matrix.T
+    measurements = measure_plane(plane, system)
     if decoder == "refine":
-        sensed = np.column_stack([means, measurements]).reshape(*patch_grid(shape), -1)
-        restored = refine_unquantised(sensed, system, shape)
+        restored = refine_unquantised(measurements, system, shape)
     else:
-        decoded = decode_measurements(measurements, system, decoder, sparsity)
-        restored = assemble_patches(decoded + means[:, None], shape)
+        means, rest = np.split(measurements.reshape(-1, measurements.shape[-1]), [1], axis=1)
+        patches = decode_measurements(rest, system, decoder, sparsity)
+        restored = assemble_patches(patches + means, shape)
     pixels: Uint8Array = np.clip(np.rint(restored), 0, 255).astype(np.uint8)
     return pixels
 
