@@ -1,7 +1,7 @@
 # Everything that a user or a developer runs. Needs python3 (3.11 or newer) with venv and pip.
 
 PYTHON ?= python3
-PIP_FLAGS = --quiet --disable-pip-version-check
+PIP_FLAGS = -qq --disable-pip-version-check
 DEMO = .venv
 DEV = .venv-dev
 
