@@ -82,7 +82,7 @@ def render_report(model: Model, planes: Sequence[Uint8Array]) -> str:
         _history_section(metadata.get("results", {}).get("history", {})),
         _system_section("Luma", model.luma, planes, sparsity),
     ]
-    if model.chroma is not model.luma:
+    if not np.array_equal(model.chroma.dictionary, model.luma.dictionary):
         parts.append(_system_section("Chroma", model.chroma, [], sparsity))
     parts += [
         _crops_section(model.luma, planes, sparsity),
