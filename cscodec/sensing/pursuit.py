@@ -292,7 +292,8 @@ def _energies(rows: Float32Array) -> npt.NDArray[np.float64]:
 
 
 def _checked(name: str, values: npt.ArrayLike) -> Float32Array:
-    array = np.ascontiguousarray(values, np.float32)
+    with np.errstate(over="ignore"):  # infinity is refused below
+        array = np.ascontiguousarray(values, np.float32)
     if array.ndim != 2 or array.shape[1] == 0:
         raise InvalidInputError(f"{name} has shape {array.shape}; allowed is a matrix")
     # min and max carry NaN, which fails both comparisons.
