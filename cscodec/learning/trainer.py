@@ -189,7 +189,6 @@ class _Run:
                 self._learn_online(channel, corpus, interrupted)
         else:
             self._learn_batch(channel, corpus)
-        self.skipped.update(corpus.skipped)
 
     def _learn_online(
         self, channel: Channel, corpus: Corpus, interrupted: Callable[[], bool]
@@ -229,7 +228,7 @@ class _Run:
             if stop:
                 raise KeyboardInterrupt
         self.pending = {}
-        self._keep(channel, learner.sensing_matrix, learner.dictionary)
+        self._keep(channel, corpus, learner.sensing_matrix, learner.dictionary)
         self.patches_skipped[channel] = learner.num_skipped
         if self.checkpoint:
             self.save()
@@ -284,11 +283,16 @@ class _Run:
         patches = corpus.next_batch(min(wanted, max(1, corpus.window_size)))
         learned = method(patches, **arguments)
         self.history[channel] = learned.history
-        self._keep(channel, learned.sensing_matrix, learned.dictionary)
+        self._keep(channel, corpus, learned.sensing_matrix, learned.dictionary)
 
     def _keep(
-        self, channel: Channel, phi: npt.NDArray[np.floating], psi: npt.NDArray[np.floating]
+        self,
+        channel: Channel,
+        corpus: Corpus,
+        phi: npt.NDArray[np.floating],
+        psi: npt.NDArray[np.floating],
     ) -> None:
+        self.skipped.update(corpus.skipped)
         self.systems[channel] = {"sensing_matrix": phi, "dictionary": psi}
 
     def _system(self, channel: Channel) -> System:
