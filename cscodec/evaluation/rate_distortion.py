@@ -198,7 +198,7 @@ def anchors(channels: int) -> dict[str, Codec]:
         ),
         "AVIF": _pillow_codec(
             "AVIF",
-            (4, 12, 20, 28, 36, 44, 52, 60, 68, 75, 82, 88),
+            (4, 12, 20, 28, 36, 44, 52, 60, 68, 75, 82, 88, 93),
             lambda quality: {"quality": int(quality), "speed": 4, "max_threads": 2},
         ),
     }

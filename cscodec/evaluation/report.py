@@ -126,30 +126,33 @@ def line_chart(
         f"{escape(y_label)}</text>"
     )
     for index in reversed(range(len(shown))):
-        parts += _line(shown[index], index, [place(*point) for point in shown[index].points])
+        places = [place(*point) for point in shown[index].points]
+        legend_y = _HEIGHT - _BOTTOM - 14 - 18 * (len(shown) - 1 - index)
+        parts += _line(shown[index].label, index, places, legend_y)
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _line(line: Series, index: int, places: Sequence[tuple[float, float]]) -> list[str]:
+def _line(
+    label: str, index: int, places: Sequence[tuple[float, float]], legend_y: int
+) -> list[str]:
     color = COLORS[index % len(COLORS)]
     width = 2.5 if index == 0 else 1.5
     path = "L".join(f"{x} {y}" for x, y in places)
     dots = "".join(f'<circle cx="{x}" cy="{y}" r="{width}"/>' for x, y in places)
-    legend_y = _HEIGHT - _BOTTOM - 14 - 18 * index
     legend_x = _WIDTH - _RIGHT - 120
     return [
         f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="{width}"/>' if path else "",
         f'<g fill="{color}">{dots}</g>',
         f'<path d="M{legend_x} {legend_y - 4}h22" stroke="{color}" stroke-width="{width}"/>'
-        f'<text x="{legend_x + 28}" y="{legend_y}">{escape(line.label)}</text>',
+        f'<text x="{legend_x + 28}" y="{legend_y}">{escape(label)}</text>',
     ]
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers, about six of them, from at or below ``low`` to at or above ``high``."""
+    """Round numbers, four to nine of them, from at or below ``low`` to at or above ``high``."""
     if high <= low:
         high = low + 1
-    rough = (high - low) / 5
+    rough = (high - low) / 8
     magnitude = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * magnitude for factor in (1, 2, 5, 10) if factor * magnitude >= rough)
     first, last = math.floor(low / step), math.ceil(high / step)
