@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cscodec import __version__
-from cscodec.cli import console, decode, encode, eval, info, models
+from cscodec.cli import console, decode, encode, eval, info, models, train
 from cscodec.errors import CscodecError
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ def _root(
 
 app.command("encode")(encode.encode)
 app.command("decode")(decode.decode)
+app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
 app.command("info")(info.info)
 app.command("models")(models.models)
