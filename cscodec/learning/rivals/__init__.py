@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cscodec.learning.rivals.bl import bl
+from cscodec.learning.rivals.bl import learn_bl
 from cscodec.learning.rivals.result import LearnedSystem, Observer
-from cscodec.learning.rivals.robust import robust
-from cscodec.learning.rivals.s_dcs import s_dcs
-from cscodec.learning.rivals.separate import ksvd, mod, pca, random
+from cscodec.learning.rivals.robust import learn_robust
+from cscodec.learning.rivals.s_dcs import learn_s_dcs
+from cscodec.learning.rivals.separate import learn_ksvd, learn_mod, learn_pca, learn_random
 
 #: Methods by the names that ``cscodec train --method`` knows.
 METHODS: dict[str, Callable[..., LearnedSystem]] = {
-    "s-dcs": s_dcs,
-    "bl": bl,
-    "robust": robust,
-    "random": random,
-    "ksvd": ksvd,
-    "mod": mod,
-    "pca": pca,
+    "s-dcs": learn_s_dcs,
+    "bl": learn_bl,
+    "robust": learn_robust,
+    "random": learn_random,
+    "ksvd": learn_ksvd,
+    "mod": learn_mod,
+    "pca": learn_pca,
 }
 
 #: Patches that each method is given unless told otherwise. Batch methods sweep all of them in every

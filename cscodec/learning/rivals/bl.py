@@ -36,7 +36,7 @@ from cscodec.learning.rivals.training_set import (
 TargetGram = Literal["identity", "equiangular"]
 
 
-def bl(
+def learn_bl(
     patches: npt.ArrayLike,
     *,
     num_measurements: int = 20,
@@ -87,6 +87,10 @@ def bl(
     """
     samples, _ = usable_patches(patches)
     check_sizes(samples, num_measurements, num_atoms, sparsity)
+    if target_gram not in ("identity", "equiangular"):
+        raise InvalidInputError(
+            f"target_gram is {target_gram!r}; allowed are 'identity' and 'equiangular'"
+        )
     if not 0 <= robustness < 1:
         raise InvalidInputError(f"robustness is {robustness}; allowed is 0 to below 1")
     sensing_matrix = gaussian_sensing_matrix(num_measurements, np.random.default_rng(seed))

@@ -17,11 +17,15 @@ import numpy.typing as npt
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from cscodec.errors import InvalidInputError
-from cscodec.learning.rivals.training_set import Float32Array, Float64Array, scatter_matrix
+from cscodec.learning.rivals.training_set import (
+    CHUNK_PATCHES,
+    Float32Array,
+    Float64Array,
+    scatter_matrix,
+)
 from cscodec.model import PATCH_PIXELS
 from cscodec.sensing.pursuit import SparseCodes, omp_gram
 
-CHUNK_PATCHES = 4096  #: patches coded at a time: bounds the memory of the correlations
 MAX_CORRELATION = 0.99  #: of two atoms; beyond it one of them is superfluous
 MIN_USERS = 4  #: patches that must use an atom for it to stay
 

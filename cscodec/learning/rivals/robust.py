@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
 from cscodec.learning.rivals.result import LearnedSystem
-from cscodec.learning.rivals.separate import ksvd
+from cscodec.learning.rivals.separate import learn_ksvd
 from cscodec.learning.rivals.training_set import (
     Float32Array,
     Float64Array,
@@ -30,7 +30,7 @@ Solver = Literal["gradient", "closed-form"]
 PENALTY_FRACTIONS = (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-def robust(
+def learn_robust(
     patches: npt.ArrayLike,
     *,
     num_measurements: int = 20,
@@ -78,7 +78,7 @@ def robust(
     else:
         validation, _ = usable_patches(validation_patches)
     if dictionary is None:
-        psi = ksvd(
+        psi = learn_ksvd(
             samples,
             num_measurements=num_measurements,
             num_atoms=num_atoms,

@@ -27,7 +27,7 @@ from cscodec.learning.rivals.training_set import (
 )
 
 
-def s_dcs(
+def learn_s_dcs(
     patches: npt.ArrayLike,
     *,
     num_measurements: int = 20,

@@ -40,7 +40,7 @@ DictionaryUpdate = Callable[
 ]
 
 
-def ksvd(
+def learn_ksvd(
     patches: npt.ArrayLike,
     *,
     num_measurements: int = 20,
@@ -85,7 +85,7 @@ def ksvd(
     return _learn(samples, update, num_measurements, num_atoms, sparsity, iterations, observer)
 
 
-def mod(
+def learn_mod(
     patches: npt.ArrayLike,
     *,
     num_measurements: int = 20,
@@ -96,14 +96,14 @@ def mod(
 ) -> LearnedSystem:
     """Learn Ψ by the method of optimal directions (Engan, Aase & Husoy 1999), then design Φ.
 
-    Parameters, result and errors are those of :func:`ksvd`; nothing here is random.
+    Parameters, result and errors are those of :func:`learn_ksvd`; nothing here is random.
     """
     samples, _ = usable_patches(patches)
     check_sizes(samples, num_measurements, num_atoms, sparsity)
     return _learn(samples, mod_update, num_measurements, num_atoms, sparsity, iterations, observer)
 
 
-def random(
+def learn_random(
     patches: npt.ArrayLike,
     *,
     num_measurements: int = 20,
@@ -128,7 +128,7 @@ def random(
     Returns
     -------
     LearnedSystem
-        History as :func:`ksvd`'s; empty for the DCT.
+        History as :func:`learn_ksvd`'s; empty for the DCT.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def random(
     psi = dct_dictionary(num_atoms)
     history: list[dict[str, float]] = []
     if dictionary == "learned":
-        _, psi, history = ksvd(
+        _, psi, history = learn_ksvd(
             samples,
             num_measurements=num_measurements,
             num_atoms=num_atoms,
@@ -154,7 +154,7 @@ def random(
     return LearnedSystem(phi, psi, history)
 
 
-def pca(patches: npt.ArrayLike, *, num_measurements: int = 20) -> LearnedSystem:
+def learn_pca(patches: npt.ArrayLike, *, num_measurements: int = 20) -> LearnedSystem:
     """Measure the first M principal directions; made for linear decoding.
 
     No linear decoder of M measurements has a smaller error on the training patches. Ψ = Φᵀ, so that

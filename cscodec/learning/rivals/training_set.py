@@ -17,6 +17,8 @@ from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS, PATCH_PIXELS, PATCH_SIZE
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 
+CHUNK_PATCHES = 4096  #: patches treated at a time where more would need much memory
+
 # A patch whose pixels all differ from its mean by less than this (in gray levels) is constant.
 FLAT_LEVEL = 1e-3
 
@@ -80,7 +82,8 @@ def check_sizes(
         if value < low or (high is not None and value > high):
             allowed = f"{low}..{high}" if high is not None else f"at least {low}"
             raise InvalidInputError(f"{name} is {value}; allowed is {allowed}")
-    rank = int(np.linalg.matrix_rank(scatter_matrix(patches), hermitian=True))
+    variances = np.linalg.eigvalsh(scatter_matrix(patches))
+    rank = int(np.sum(variances > 1e-10 * variances[-1]))
     if rank < num_measurements:
         raise InvalidInputError(
             f"the patches span only {rank} dimensions, too few for {num_measurements} "
@@ -89,9 +92,16 @@ def check_sizes(
 
 
 def scatter_matrix(rows: npt.NDArray[np.floating]) -> Float64Array:
-    """Return Σ r rᵀ over the rows, (64, 64) float64."""
-    product: Float64Array = (rows.T @ rows).astype(np.float64)
-    return product
+    """Return Σ r rᵀ over the rows, (64, 64) float64.
+
+    Summed in float64, which float32 rows are turned into piece by piece: in float32 the weakest
+    directions would drown in rounding.
+    """
+    total: Float64Array = np.zeros((rows.shape[1], rows.shape[1]))
+    for start in range(0, len(rows), CHUNK_PATCHES):
+        chunk = rows[start : start + CHUNK_PATCHES].astype(np.float64)
+        total += chunk.T @ chunk
+    return total
 
 
 def dct_dictionary(num_atoms: int) -> Float64Array:
@@ -113,7 +123,7 @@ def dct_dictionary(num_atoms: int) -> Float64Array:
     waves /= np.linalg.norm(waves, axis=0)
     order = np.argsort(np.add.outer(frequencies, frequencies).ravel(), kind="stable")
     chosen = order[1 : num_atoms + 1]  # the first is the constant
-    dictionary: Float64Array = np.kron(waves, waves)[:, chosen]
+    dictionary: Float64Array = np.kron(waves, waves).astype(np.float64)[:, chosen]
     return dictionary
 
 
