@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,12 @@ from PIL import Image
 
 from cscodec import Model, load_model
 from cscodec.errors import InvalidInputError
+from cscodec.images import read_picture
 from cscodec.learning import options as options_module
+from cscodec.learning.corpus import luma_plane
 from cscodec.learning.options import METHODS, TrainingOptions
 from cscodec.learning.trainer import Progress, train
+from cscodec.learning.validation import measure_quality
 from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,7 +72,8 @@ def test_record_says_how_the_model_was_made(small_model: Model, pictures: Path) 
     record = json.loads(json.dumps(small_model.metadata))
     assert record["command"] == (
         "cscodec train crops -o small.safetensors --measurements 8 --atoms 32 --sparsity 2 "
-        "--batch-size 64 --dictionary-iterations 20 --outer-iterations 2 --seed 3"
+        "--batch-size 64 --dictionary-iterations 20 --outer-iterations 2 --seed 3 "
+        "--licence CC0-1.0"
     )
     assert record["data"]["licence"] == "CC0-1.0"
     assert (record["data"]["num_pictures"], record["data"]["num_held_out"]) == (5, 1)
@@ -221,12 +225,35 @@ def test_flat_pictures_are_refused(tmp_path: Path) -> None:
 def test_broken_pictures_are_listed_in_the_model(pictures: Path, tmp_path: Path) -> None:
     for path in pictures.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    for i in range(4):
-        (tmp_path / f"broken{i}.png").write_bytes((tmp_path / "0.png").read_bytes()[:99])
+    broken = [f"broken{i}.png" for i in range(30)]  # some of them held out
+    for name in broken:
+        (tmp_path / name).write_bytes((tmp_path / "0.png").read_bytes()[:99])
     model = train([tmp_path], replace(SMALL, outer_iterations=1))
     skipped = model.metadata["data"]["skipped_pictures"]
-    assert skipped
-    assert all("broken" in name for name in skipped)
+    assert set(skipped) == {f"{tmp_path.name}/{name}" for name in broken}
+
+
+def test_model_is_measured_on_a_test_folder(pictures: Path, tmp_path: Path) -> None:
+    for name in ("1.png", "4.png"):
+        (tmp_path / name).write_bytes((pictures / name).read_bytes())
+    model = train([pictures], replace(SMALL, outer_iterations=1), test_folder=tmp_path)
+    test = model.metadata["results"]["test"]
+    assert (test["folder"], test["num_pictures"]) == (tmp_path.name, 2)
+    planes = [luma_plane(read_picture(tmp_path / name).pixels) for name in ("1.png", "4.png")]
+    for decoder in ("omp", "linear"):
+        expected = measure_quality(planes, model.luma, decoder, sparsity=SMALL.sparsity)
+        assert test["luma"][decoder] == asdict(expected)
+    with pytest.raises(InvalidInputError, match="not a folder"):
+        train([pictures], SMALL, test_folder=tmp_path / "missing")
+
+
+def test_tiny_pictures_are_refused(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for i in range(40):
+        pixels = random.integers(0, 256, (8, 8), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{i}.png")
+    with pytest.raises(InvalidInputError, match="16 x 16"):
+        train([tmp_path], replace(SMALL, batch_size=8))
 
 
 @pytest.mark.parametrize("method", METHODS[1:])

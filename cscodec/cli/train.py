@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from cscodec.cli import batch, console, files, options
 from cscodec.errors import InvalidInputError
-from cscodec.learning.options import METHODS, TrainingOptions, format_value
+from cscodec.learning.options import METHODS, TrainingOptions
 
 if TYPE_CHECKING:
     from cscodec.learning.trainer import Progress
@@ -81,6 +80,10 @@ def train(
     licence: Annotated[
         str, typer.Option(metavar="TEXT", help="Of the pictures; recorded in the model.")
     ] = "",
+    test_folder: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Measure the model on these pictures; recorded in it."),
+    ] = None,
     report: Annotated[
         str | None, typer.Option(metavar="DIR", help="Write a page of plots and pictures there.")
     ] = None,
@@ -145,6 +148,7 @@ def train(
     settings: dict[str, Any] = {
         "name": name or Path(output).stem,
         "licence": licence,
+        "test_folder": test_folder,
         "validate_every": validate_every,
         "checkpoint": checkpoint,
         "checkpoint_every": checkpoint_every,
@@ -222,27 +226,26 @@ def _resume_command(
 ) -> str:
     if settings["checkpoint"] is None:
         return "nothing was kept: with --checkpoint FILE a run can be resumed"
-    defaults = {
+    usual = {
         "name": Path(output).stem,
-        "licence": "",
         "validate_every": _EVERY,
         "checkpoint_every": _EVERY,
         "max_pixels": _MAX_PIXELS,
     }
-    words = ["--resume"]
-    for key, value in {**settings, "report": report}.items():
-        if value != defaults.get(key):
-            words += ["--" + key.replace("_", "-"), format_value(value)]
-    return f"resume with: {chosen.command(folders, output)} {shlex.join(words)}"
+    others = {k: v for k, v in {**settings, "report": report}.items() if v != usual.get(k)}
+    return f"resume with: {chosen.command(folders, output, **others)} --resume"
 
 
 def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int) -> None:
     from cscodec.evaluation.training_report import write_report
     from cscodec.learning.corpus import list_pictures, split_pictures
+    from cscodec.learning.trainer import VALIDATION_SIDE
     from cscodec.learning.validation import read_planes
 
     _, held_out = split_pictures(list_pictures(folders))
-    planes = read_planes(held_out, "luma", max_side=256, max_pixels=max_pixels)
+    planes = read_planes(
+        held_out, "luma", max_side=VALIDATION_SIDE, max_pixels=max_pixels, skipped={}
+    )
     console.say(f"report: {write_report(model, planes, folder)}")
 
 
@@ -258,10 +261,15 @@ def _show_results(model: Model, output: str, as_json: bool) -> None:
         batch.show_json({"model": output, "model_id": model.model_id.hex(), **model.metadata})
         return
     rows = [
-        [channel, decoder, quality["psnr_db"], f"{quality['ssim']:.4f}"]
+        [f"held-out {channel}", decoder, quality["psnr_db"], f"{quality['ssim']:.4f}"]
         for channel, decoders in results["held_out"].items()
         for decoder, quality in decoders.items()
     ]
+    if "test" in results:
+        rows += [
+            [results["test"]["folder"], decoder, quality["psnr_db"], f"{quality['ssim']:.4f}"]
+            for decoder, quality in results["test"]["luma"].items()
+        ]
     console.show(f"{model.name}, id {model.model_id.hex()}, written to {output}")
-    console.show(text_table(["channel", "decoder", "PSNR (dB)", "SSIM"], rows))
+    console.show(text_table(["", "decoder", "PSNR (dB)", "SSIM"], rows))
     console.show(f"({results['protocol']})")

@@ -86,6 +86,18 @@ def split_pictures(
     return [p for p in pictures if p not in held_out], [p for p in pictures if p in held_out]
 
 
+def read_pixels(
+    picture: PictureFile, max_pixels: int, skipped: dict[str, str]
+) -> Uint8Array | None:
+    """Read a picture; if it cannot be used, note the reason in ``skipped`` and return None."""
+    try:
+        return read_picture(picture.path, max_pixels=max_pixels).pixels
+    except (CscodecError, OSError) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        skipped[picture.name] = text.removeprefix(f"{picture.path}: ")
+        return None
+
+
 def luma_plane(pixels: Uint8Array) -> Uint8Array:
     """BT.601 luma of a picture of any mode, (H, W) uint8, computed in strips."""
     if pixels.ndim == 2:
@@ -266,10 +278,8 @@ class Corpus:
         return patches[_generator(self._seed, _VISIT, visit).permutation(len(patches))[:limit]]
 
     def _read_patches(self, picture: PictureFile) -> Uint8Array:
-        try:
-            pixels = read_picture(picture.path, max_pixels=self._max_pixels).pixels
-        except (CscodecError, OSError) as error:
-            self.skipped[picture.name] = _reason(error, picture.path)
+        pixels = read_pixels(picture, self._max_pixels, self.skipped)
+        if pixels is None:
             return np.empty((0, PATCH_PIXELS), np.uint8)
         luma_channel = self._channel == "luma"
         planes = (luma_plane(pixels),) if luma_channel else chroma_planes(pixels)
@@ -315,8 +325,3 @@ def _whole_patches(plane: Uint8Array) -> Uint8Array:
     whole = plane[: rows * PATCH_SIZE, : columns * PATCH_SIZE]
     blocks = whole.reshape(rows, PATCH_SIZE, columns, PATCH_SIZE).swapaxes(1, 2)
     return blocks.reshape(-1, PATCH_PIXELS)
-
-
-def _reason(error: Exception, path: Path) -> str:
-    text = getattr(error, "strerror", None) or str(error)
-    return text.removeprefix(f"{path}: ")

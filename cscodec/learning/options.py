@@ -125,8 +125,11 @@ class TrainingOptions:
             return self.measurements == MAX_MEASUREMENTS
         return self.codec_tables
 
-    def command(self, folders: Sequence[str], output: str) -> str:
-        """Return the command line that asks for this; defaults but the seed are left out."""
+    def command(self, folders: Sequence[str], output: str, **settings: str | int | None) -> str:
+        """Return the command line that asks for this.
+
+        Defaults but the seed are left out; ``settings`` that are not empty are flags besides.
+        """
         words = ["cscodec", "train", *folders, "-o", output]
         for name, default in _DEFAULTS.items():
             value = getattr(self, name)
@@ -137,6 +140,9 @@ class TrainingOptions:
                     words += ["--parameter", f"{key}={format_value(number)}"]
             elif value != default or name == "seed":
                 words += [flag(name), format_value(value)]
+        for name, setting in settings.items():
+            if setting not in ("", None):
+                words += [flag(name), str(setting)]
         return shlex.join(words)
 
 

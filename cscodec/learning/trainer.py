@@ -2,20 +2,15 @@
 
 The online method (the paper's Algorithm 1) streams patches, validates itself on held-out pictures,
 and can be stopped and resumed at any batch; batch methods learn from one random set of patches.
-Either way the model carries the record of its making, without clocks or paths, so that the same
-pictures, parameters and seed give the same file.
+The same pictures, parameters and seed give the same model file, byte for byte.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +20,6 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from cscodec.errors import InvalidInputError
-from cscodec.images import read_picture
 from cscodec.learning.checkpoint import (
     Checkpoint,
     check_configuration,
@@ -33,27 +27,31 @@ from cscodec.learning.checkpoint import (
     save_checkpoint,
 )
 from cscodec.learning.corpus import (
+    MAX_HELD_OUT,
     MAX_TRAINING_PIXELS,
     Channel,
     Corpus,
     PictureFile,
     list_pictures,
+    read_pixels,
     split_pictures,
 )
+from cscodec.learning.interrupt import deferred_interrupt
 from cscodec.learning.online import OnlineLearner
 from cscodec.learning.options import TrainingOptions
+from cscodec.learning.record import describe_data, make_model, record_test
 from cscodec.learning.validation import (
-    DECODERS,
-    PROTOCOL,
     Quality,
+    measure_decoders,
     measure_quality,
     read_planes,
 )
 from cscodec.model import Model, System
-from cscodec.sensing.patches import extract_patches, remove_mean
+from cscodec.sensing.patches import extract_patches
 
 VALIDATION_SIDE = 256  #: pixels; centres of held-out pictures, so that a measurement takes moments
 _MAX_START_BATCHES = 1000
+_CHANNELS: tuple[Channel, ...] = ("luma", "chroma")
 
 Uint8Array = npt.NDArray[np.uint8]
 
@@ -83,6 +81,7 @@ def train(
     *,
     name: str = "model",
     licence: str = "",
+    test_folder: str | os.PathLike[str] | None = None,
     validate_every: int = 500,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 500,
@@ -102,6 +101,8 @@ def train(
         The paper's by default.
     name, licence : str
         Of the model, and of the pictures; recorded in it.
+    test_folder : path, optional
+        Pictures that the finished model is measured on, whole; the result is recorded in it.
     validate_every, checkpoint_every : int
         Dictionary iterations between two validations, and between two checkpoints.
     checkpoint : path, optional
@@ -112,7 +113,7 @@ def train(
     max_pixels : int
         Larger pictures are skipped.
     progress : callable, optional
-        Called after every batch.
+        Called after every batch of the online method.
     executor, workers
         Where and with how many threads to work; the model does not depend on either.
 
@@ -128,8 +129,12 @@ def train(
     for label, every in (("validate", validate_every), ("checkpoint", checkpoint_every)):
         if every < 1:
             raise InvalidInputError(f"--{label}-every is {every}; allowed is 1 or more")
+    if resume and checkpoint is None:
+        raise InvalidInputError("--resume needs --checkpoint")
     if checkpoint is not None and options.method != "online":
         raise InvalidInputError("--checkpoint works with --method online only")
+    if test_folder is not None:
+        list_pictures([test_folder])  # refused now rather than after all the work
     training, held_out = split_pictures(list_pictures(folders))
     run = _Run(
         options,
@@ -147,15 +152,20 @@ def train(
     with threadpool_limits(1, "blas"):
         if resume:
             run.resume()
-        channels: tuple[Channel, ...] = ("luma", "chroma") if options.chroma else ("luma",)
-        for channel in channels:
-            run.learn(channel)
-        return run.finish(name, [Path(folder).resolve().name for folder in folders], licence)
+        run.learn("luma")
+        if options.chroma:
+            run.learn("chroma")
+        model = run.finish(name, folders, licence)
+        if test_folder is not None:
+            model = record_test(
+                model, test_folder, sparsity=options.sparsity, max_pixels=max_pixels
+            )
+    return model
 
 
 @dataclass
 class _Run:
-    """One training run: what it was asked, what it has learned so far."""
+    """One training run: what it was asked, and what it has learned so far."""
 
     options: TrainingOptions
     training: list[PictureFile]
@@ -167,11 +177,12 @@ class _Run:
     progress: Callable[[Progress], None]
     executor: Executor | None
     workers: int | None
-    systems: dict[Channel, dict[str, npt.NDArray[Any]]] = field(default_factory=dict)
+    # From here on: what a checkpoint keeps.
+    systems: dict[str, dict[str, npt.NDArray[Any]]] = field(default_factory=dict)
     history: dict[str, list[dict[str, float]]] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
-    patches_skipped: dict[str, int] = field(default_factory=dict)
-    pending: Mapping[str, Any] = field(default_factory=dict)  # of a channel half learned
+    skipped_pictures: dict[str, str] = field(default_factory=dict)
+    skipped_patches: dict[str, int] = field(default_factory=dict)
+    unfinished: Mapping[str, Any] = field(default_factory=dict)  # state of a half-learned channel
 
     def learn(self, channel: Channel) -> None:
         """Learn one channel's system, unless the checkpoint already had it."""
@@ -184,26 +195,43 @@ class _Run:
             max_pixels=self.max_pixels,
             workers=self.workers,
         )
+        planes = self.validation_planes(channel)
         if self.options.method == "online":
-            with _deferred_interrupt() as interrupted:
-                self._learn_online(channel, corpus, interrupted)
+            with deferred_interrupt() as interrupted:
+                learner = self._learn_online(channel, corpus, planes, interrupted)
+            self.skipped_patches[channel] = learner.num_skipped
+            self._keep(channel, learner.sensing_matrix, learner.dictionary)
         else:
-            self._learn_batch(channel, corpus)
+            from cscodec.learning.batch import learn_from_batch
+
+            patches = np.concatenate([extract_patches(plane) for plane in planes])
+            learned = learn_from_batch(self.options, corpus, patches)
+            self.history[channel] = learned.history
+            self._keep(channel, learned.sensing_matrix, learned.dictionary)
+        self.skipped_pictures.update(corpus.skipped)
+        self.unfinished = {}
+        self.save()
+
+    def _keep(self, channel: Channel, phi: npt.NDArray[Any], psi: npt.NDArray[Any]) -> None:
+        self.systems[channel] = {"sensing_matrix": phi, "dictionary": psi}
 
     def _learn_online(
-        self, channel: Channel, corpus: Corpus, interrupted: Callable[[], bool]
-    ) -> None:
+        self,
+        channel: Channel,
+        corpus: Corpus,
+        planes: list[Uint8Array],
+        interrupted: Callable[[], bool],
+    ) -> OnlineLearner:
         """Algorithm 1."""
         options = self.options
         total = options.outer_iterations * options.dictionary_iterations
-        planes = self._planes(channel)
-        if self.pending:
-            learner = OnlineLearner.from_state(self.pending["learner"])
-            corpus.restore(self.pending["corpus"])
-            done = int(self.pending["iteration"])
+        done = 0
+        if self.unfinished:
+            learner = OnlineLearner.from_state(self.unfinished["learner"])
+            corpus.restore(self.unfinished["corpus"])
+            done = int(self.unfinished["iteration"])
         else:
-            learner = self._started_learner(corpus)
-            done = 0
+            learner = _start_learner(options, corpus)
         history = self.history.setdefault(channel, [])
         for iteration in range(done + 1, total + 1):
             if (iteration - 1) % options.dictionary_iterations == 0:
@@ -217,9 +245,8 @@ class _Run:
                 history.append({"iteration": iteration, **asdict(quality)})
             self.progress(Progress(channel, iteration, total, quality))
             stop = interrupted()
-            if self.checkpoint and (stop or iteration % self.checkpoint_every == 0):
-                self.pending = {
-                    "channel": channel,
+            if stop or iteration % self.checkpoint_every == 0:
+                self.unfinished = {
                     "iteration": iteration,
                     "learner": learner.state(),
                     "corpus": corpus.state(),
@@ -227,130 +254,59 @@ class _Run:
                 self.save()
             if stop:
                 raise KeyboardInterrupt
-        self.pending = {}
-        self._keep(channel, corpus, learner.sensing_matrix, learner.dictionary)
-        self.patches_skipped[channel] = learner.num_skipped
-        if self.checkpoint:
-            self.save()
+        return learner
 
-    def _started_learner(self, corpus: Corpus) -> OnlineLearner:
-        options = self.options
-        learner = OnlineLearner(
-            num_measurements=options.measurements,
-            num_atoms=options.atoms,
-            sparsity=options.sparsity,
-            gamma=options.gamma,
-            rho=options.rho,
-            seed=options.seed,
-        )
-        for _ in range(_MAX_START_BATCHES):
-            learner.partial_fit(corpus.next_batch(options.batch_size))
-            if learner.is_started:
-                return learner
-            if corpus.window_size < options.atoms:
-                raise InvalidInputError(
-                    f"the pictures hold {corpus.window_size} patches, fewer than "
-                    f"--atoms {options.atoms}; add pictures or lower --atoms"
-                )
-        raise InvalidInputError(
-            f"{learner.num_skipped} patches were constant or repeated and fewer than --atoms "
-            f"{options.atoms} can be used; train on pictures with some texture"
-        )
-
-    def _learn_batch(self, channel: Channel, corpus: Corpus) -> None:
-        """Any other method, on one random set of patches."""
-        from cscodec.learning.rivals import METHODS, NUM_PATCHES
-
-        options = self.options
-        method = METHODS[options.method]
-        known = inspect.signature(method).parameters
-        if unknown := sorted(set(options.parameters) - set(known)):
-            own = ", ".join(sorted(set(known) - {*_COMMON_ARGUMENTS, *_GIVEN_ARGUMENTS}))
-            raise InvalidInputError(
-                f"--method {options.method} has no parameter {unknown[0]!r}; "
-                f"its own are: {own or 'none'}"
-            )
-        arguments = {key: getattr(options, value) for key, value in _COMMON_ARGUMENTS.items()}
-        if options.iterations is None:
-            del arguments["iterations"]
-        arguments = {key: value for key, value in arguments.items() if key in known}
-        arguments.update(options.parameters)
-        if "validation_patches" in known:
-            planes = self._planes(channel)
-            stacked = np.concatenate([extract_patches(plane) for plane in planes])
-            arguments["validation_patches"], _ = remove_mean(stacked)
-        wanted = options.patches or NUM_PATCHES[options.method]
-        patches = corpus.next_batch(min(wanted, max(1, corpus.window_size)))
-        learned = method(patches, **arguments)
-        self.history[channel] = learned.history
-        self._keep(channel, corpus, learned.sensing_matrix, learned.dictionary)
-
-    def _keep(
-        self,
-        channel: Channel,
-        corpus: Corpus,
-        phi: npt.NDArray[np.floating],
-        psi: npt.NDArray[np.floating],
-    ) -> None:
-        self.skipped.update(corpus.skipped)
-        self.systems[channel] = {"sensing_matrix": phi, "dictionary": psi}
-
-    def _system(self, channel: Channel) -> System:
-        return System.from_matrices(**self.systems[channel])
-
-    def _planes(self, channel: Channel) -> list[Uint8Array]:
-        planes = read_planes(
-            self.held_out, channel, max_side=VALIDATION_SIDE, max_pixels=self.max_pixels
-        )
+    def validation_planes(self, channel: Channel) -> list[Uint8Array]:
+        """Centres of held-out pictures."""
         # Held-out pictures may all be broken, small or gray; then training pictures must do.
-        return planes or read_planes(
-            self.training[: len(self.held_out)],
-            channel,
-            max_side=VALIDATION_SIDE,
-            max_pixels=self.max_pixels,
+        for pictures in (self.held_out, self.training[:MAX_HELD_OUT]):
+            planes = read_planes(
+                pictures,
+                channel,
+                max_side=VALIDATION_SIDE,
+                max_pixels=self.max_pixels,
+                skipped=self.skipped_pictures,
+            )
+            if planes:
+                return planes
+        raise InvalidInputError(
+            f"no picture to validate on has {channel} of 16 x 16 pixels or more; add larger ones"
         )
 
-    def finish(self, name: str, folders: list[str], licence: str) -> Model:
+    def finish(self, name: str, folders: Sequence[str | os.PathLike[str]], licence: str) -> Model:
         """Measure what was learned on held-out pictures and make the model."""
-        luma = self._system("luma")
-        chroma = self._system("chroma") if "chroma" in self.systems else luma
-        held_out = {}
-        for channel in self.systems:
-            planes = self._planes(channel)
-            held_out[channel] = {
-                decoder: asdict(
-                    measure_quality(
-                        planes, self._system(channel), decoder, sparsity=self.options.sparsity
-                    )
-                )
-                for decoder in DECODERS
-            }
-        metadata = {
-            "description": self.options.description(),
-            "command": self.options.command(folders, f"{name}.safetensors"),
-            "configuration": self.options.as_dict(),
-            "data": {
-                "folders": folders,
-                "licence": licence,
-                "num_pictures": len(self.training),
-                "num_held_out": len(self.held_out),
-                "skipped_pictures": self.skipped,
-                "skipped_patches": self.patches_skipped,
-            },
-            "results": {"protocol": PROTOCOL, "held_out": held_out, "history": self.history},
+        systems = {
+            channel: System.from_matrices(**arrays) for channel, arrays in self.systems.items()
         }
-        model = Model(name, luma, chroma, metadata=metadata)
-        if not self.options.wants_codec_tables:
-            return model
-        from cscodec.learning.priors import train_tables
+        held_out = {}
+        for channel in _CHANNELS:
+            if channel in systems:
+                planes = self.validation_planes(channel)
+                held_out[str(channel)] = measure_decoders(
+                    planes, systems[channel], sparsity=self.options.sparsity
+                )
+        data = describe_data(
+            folders,
+            licence,
+            self.training,
+            self.held_out,
+            self.skipped_pictures,
+            self.skipped_patches,
+        )
+        model = make_model(
+            name, self.options, systems, data=data, held_out=held_out, history=self.history
+        )
+        if self.options.wants_codec_tables:
+            from cscodec.learning.priors import train_tables
 
-        return replace(model, tables=train_tables(model, self._pictures()))
+            model = replace(model, tables=train_tables(model, self._pictures()))
+        return model
 
     def _pictures(self) -> Iterator[Uint8Array]:
-        """The training pictures, one after the other, without those that cannot be read."""
         for picture in self.training:
-            if picture.name not in self.skipped:
-                yield read_picture(picture.path, max_pixels=self.max_pixels).pixels
+            pixels = read_pixels(picture, self.max_pixels, self.skipped_pictures)
+            if pixels is not None:
+                yield pixels
 
     def _configuration(self) -> dict[str, Any]:
         """What a checkpoint must agree on."""
@@ -364,16 +320,14 @@ class _Run:
         }
 
     def save(self) -> None:
-        """Write the checkpoint."""
-        assert self.checkpoint is not None
-        state = {key: getattr(self, key) for key in _SAVED}
-        save_checkpoint(self.checkpoint, Checkpoint(self._configuration(), state))
+        """Write the checkpoint, if one is wanted."""
+        if self.checkpoint is not None:
+            state = {key: getattr(self, key) for key in _SAVED}
+            save_checkpoint(self.checkpoint, Checkpoint(self._configuration(), state))
 
     def resume(self) -> None:
         """Take up the checkpoint, if there is one yet."""
-        if self.checkpoint is None:
-            raise InvalidInputError("--resume needs --checkpoint")
-        if not self.checkpoint.exists():
+        if self.checkpoint is None or not self.checkpoint.exists():
             return
         saved = load_checkpoint(self.checkpoint)
         check_configuration(self.checkpoint, saved.configuration, self._configuration())
@@ -381,37 +335,29 @@ class _Run:
             setattr(self, key, saved.state[key])
 
 
-_SAVED = ("systems", "history", "skipped", "patches_skipped", "pending")
-
-#: Arguments of batch methods, and the options that they are.
-_COMMON_ARGUMENTS = {
-    "num_measurements": "measurements",
-    "num_atoms": "atoms",
-    "sparsity": "sparsity",
-    "gamma": "gamma",
-    "iterations": "iterations",
-    "seed": "seed",
-}
-_GIVEN_ARGUMENTS = ("patches", "validation_patches", "observer")
+_SAVED = ("systems", "history", "skipped_pictures", "skipped_patches", "unfinished")
 
 
-@contextmanager
-def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """While inside, the first Ctrl-C only sets a flag (the second acts at once); yields its reader.
-
-    Signals can be handled in the main thread alone; elsewhere the flag never rises.
-    """
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag.is_set
-        return
-
-    def raise_flag(number: int, frame: object) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
-
-    previous = signal.signal(signal.SIGINT, raise_flag)
-    try:
-        yield flag.is_set
-    finally:
-        signal.signal(signal.SIGINT, previous)
+def _start_learner(options: TrainingOptions, corpus: Corpus) -> OnlineLearner:
+    """Give a new learner the patches that its first dictionary is drawn from."""
+    learner = OnlineLearner(
+        num_measurements=options.measurements,
+        num_atoms=options.atoms,
+        sparsity=options.sparsity,
+        gamma=options.gamma,
+        rho=options.rho,
+        seed=options.seed,
+    )
+    for _ in range(_MAX_START_BATCHES):
+        learner.partial_fit(corpus.next_batch(options.batch_size))
+        if learner.is_started:
+            return learner
+        if corpus.window_size < options.atoms:
+            raise InvalidInputError(
+                f"the pictures hold {corpus.window_size} patches, fewer than --atoms "
+                f"{options.atoms}; add pictures or lower --atoms"
+            )
+    raise InvalidInputError(
+        f"{learner.num_skipped} patches were constant or repeated and fewer than --atoms "
+        f"{options.atoms} can be used; train on pictures with some texture"
+    )

@@ -7,14 +7,18 @@ Unquantised: every 8x8 patch is sensed as its mean and M measurements in floats 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.errors import CscodecError
-from cscodec.images import read_picture
-from cscodec.learning.corpus import Channel, PictureFile, chroma_planes, luma_plane
+from cscodec.learning.corpus import (
+    Channel,
+    PictureFile,
+    chroma_planes,
+    luma_plane,
+    read_pixels,
+)
 from cscodec.model import PATCH_SIZE, System
 from cscodec.sensing.patches import assemble_patches
 from cscodec.sensing.reconstruct import decode_measurements, measure_plane, refine_unquantised
@@ -22,7 +26,7 @@ from cscodec.sensing.reconstruct import decode_measurements, measure_plane, refi
 DECODERS = ("omp", "linear", "consistent", "refine")
 PROTOCOL = (
     "unquantised: patch mean and M measurements in floats; 8-bit output; "
-    "mean over the centres of held-out pictures"
+    "mean over pictures, of held-out ones the centres"
 )
 _MIN_SIDE = 2 * PATCH_SIZE  # SSIM's window needs 11 pixels
 
@@ -38,21 +42,25 @@ class Quality:
 
 
 def read_planes(
-    pictures: Iterable[PictureFile], channel: Channel, *, max_side: int, max_pixels: int
+    pictures: Iterable[PictureFile],
+    channel: Channel,
+    *,
+    max_side: int,
+    max_pixels: int,
+    skipped: dict[str, str],
 ) -> list[Uint8Array]:
     """Read the centres, at most ``max_side`` pixels wide and high, of the planes of pictures.
 
-    Pictures that cannot be read, are too small, or lack the channel are left out. Sides are
-    multiples of 8.
+    Pictures that cannot be read are noted in ``skipped``; they, and those that are smaller than
+    16 x 16 or lack the channel, are left out. Sides are multiples of 8.
     """
     planes: list[Uint8Array] = []
     for picture in pictures:
-        try:
-            pixels = read_picture(picture.path, max_pixels=max_pixels).pixels
-        except (CscodecError, OSError):
+        pixels = read_pixels(picture, max_pixels, skipped)
+        if pixels is None:
             continue
         found = (luma_plane(pixels),) if channel == "luma" else chroma_planes(pixels)
-        planes += [_centre(p, max_side) for p in found if min(p.shape) >= _MIN_SIDE]
+        planes += [_centre(plane, max_side) for plane in found if min(plane.shape) >= _MIN_SIDE]
     return planes
 
 
@@ -97,6 +105,16 @@ def measure_quality(
         psnr_db=float(np.mean([min(psnr_db(*pair), 99.0) for pair in pairs])),
         ssim=float(np.mean([ssim(*pair) for pair in pairs])),
     )
+
+
+def measure_decoders(
+    planes: Sequence[Uint8Array], system: System, *, sparsity: int
+) -> dict[str, dict[str, float]]:
+    """Return the mean quality by every decoder, as a model records it."""
+    return {
+        decoder: asdict(measure_quality(planes, system, decoder, sparsity=sparsity))
+        for decoder in DECODERS
+    }
 
 
 def _centre(plane: Uint8Array, max_side: int) -> Uint8Array:
