@@ -56,6 +56,8 @@ def reason(error: BaseException, source: str = "") -> str:
 
 def say(text: str) -> None:
     """Print one line to standard error, whatever characters file names hold."""
+    if sys.stderr is None:
+        return
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     print(f"cscodec: {line}", file=sys.stderr, flush=True)
 
@@ -73,7 +75,7 @@ def discard_stdout() -> None:
 
 def with_progress(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
     """Pass ``items`` on; draw a progress bar if there is a terminal to draw it on."""
-    if total < 2 or not sys.stderr.isatty():
+    if total < 2 or sys.stderr is None or not sys.stderr.isatty():
         yield from items
         return
     from rich.console import Console

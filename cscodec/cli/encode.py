@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from typing import Annotated, Any
 
@@ -88,7 +87,9 @@ def encode(
     def work(job: files.Job, workers: int) -> dict[str, Any]:
         started = time.perf_counter()
         files.check_target(job.target, force)
-        source = sys.stdin.buffer if job.source == files.STREAM else job.source
+        if job.source.lower().endswith(SUFFIX):
+            raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
+        source = files.standard_input() if job.source == files.STREAM else job.source
         picture = read_picture(source, max_pixels=max_pixels)
         data = cscodec.encode(
             picture.pixels,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -85,7 +84,7 @@ def evaluate(
     failures: list[console.Exit] = []
     for source in console.with_progress(sources, len(sources), "evaluating"):
         try:
-            stream = sys.stdin.buffer if source == files.STREAM else source
+            stream = files.standard_input() if source == files.STREAM else source
             pixels = read_picture(stream, max_pixels=max_pixels).pixels
             if not rows:
                 list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import typer
 
@@ -45,6 +46,8 @@ def plan(
         If the options contradict each other, two inputs would write one output, an output would
         replace an input, or binary data would go to a terminal.
     """
+    if "" in (*inputs, output):
+        raise typer.BadParameter("'' is not the name of a file")
     if output is not None and (folder is not None or len(inputs) > 1 or recursive):
         raise typer.BadParameter("-o names the output of one input; use -d for several, or for -r")
     if STREAM in inputs and (len(inputs) > 1 or folder is not None):
@@ -95,6 +98,19 @@ def expand(
     return found
 
 
+def standard_input() -> IO[bytes]:
+    """Return standard input, for bytes.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is closed.
+    """
+    if sys.stdin is None:
+        raise InvalidInputError("standard input is closed")
+    return sys.stdin.buffer
+
+
 def read_bytes(source: str) -> bytes:
     """Read a whole file, or standard input.
 
@@ -105,7 +121,7 @@ def read_bytes(source: str) -> bytes:
     """
     try:
         if source == STREAM:
-            return sys.stdin.buffer.read()
+            return standard_input().read()
         if stat.S_ISCHR(os.stat(source).st_mode):
             raise InvalidInputError(f"{source}: is a device, not a file")
         return Path(source).read_bytes()
@@ -127,6 +143,11 @@ def check_target(target: str, force: bool) -> None:
         return
     if os.path.isdir(target):
         raise InvalidInputError(f"{target}: is a folder; name a file, or use -d")
+    for parent in Path(target).parents:
+        if parent.exists():
+            if not parent.is_dir():
+                raise InvalidInputError(f"{target}: cannot be written: {parent} is not a folder")
+            break
     if not force and os.path.lexists(target) and not _is_special(target):
         raise OutputExistsError(f"{target}: exists already; use -f to replace it")
 
@@ -146,6 +167,8 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
     """
     try:
         if target == STREAM:
+            if sys.stdout is None:
+                raise InvalidInputError("standard output is closed")
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         elif _is_special(target):  # /dev/null must stay what it is
@@ -153,8 +176,6 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
         else:
             check_target(target, force)
             _write_atomically(os.path.realpath(target), data, force)
-    except FileExistsError as error:
-        raise OutputExistsError(f"{target}: exists already; use -f to replace it") from error
     except OSError as error:
         name = "standard output" if target == STREAM else target
         raise InvalidInputError(f"{name}: cannot be written: {error.strerror}") from error
@@ -184,8 +205,8 @@ def _publish(temporary: str, target: str) -> None:
     # A link fails where a rename would replace a file that appeared since we looked.
     try:
         os.link(temporary, target)
-    except FileExistsError:
-        raise
+    except FileExistsError as error:
+        raise OutputExistsError(f"{target}: exists already; use -f to replace it") from error
     except OSError:  # a file system without hard links
         os.replace(temporary, target)
 
@@ -199,7 +220,7 @@ def _check_targets(jobs: Sequence[Job], force: bool) -> None:
     writers: dict[str, str] = {}
     for job in jobs:
         if job.target == STREAM:
-            if sys.stdout.isatty() and not force:
+            if sys.stdout is not None and sys.stdout.isatty() and not force:
                 raise typer.BadParameter(
                     "will not write binary data to a terminal; redirect it, use -o FILE, or -f"
                 )
@@ -209,9 +230,9 @@ def _check_targets(jobs: Sequence[Job], force: bool) -> None:
         place = os.path.realpath(job.target)
         if place in sources:
             raise typer.BadParameter(f"{job.target}: is an input and an output")
-        other = writers.setdefault(place, job.source)
-        if other is not job.source:
+        if place in writers:
             raise typer.BadParameter(
-                f"{other} and {job.source} would both be written to {job.target}; "
+                f"{writers[place]} and {job.source} would both be written to {job.target}; "
                 "rename one, or give each its own -o or -d"
             )
+        writers[place] = job.source
