@@ -1,19 +1,15 @@
 """Algorithms 1-3 of the paper: Φ and Ψ learned together from batches of patches.
 
-:class:`OnlineLearner` takes patches as they come. Each batch is sparse-coded (:func:`code_batch`),
-its sufficient statistics are folded into the running ones, and one pass over the atoms follows.
-From time to time the sensing matrix is designed anew and the statistics start again. The printed
-atom update lacks a factor; docs/algorithm.md derives the one used here.
-
-:class:`Statistics` are a monoid: parts of a batch can be coded anywhere and merged. Batches are cut
-at fixed places and merged in order, so that the result does not depend on the number of workers.
+:class:`OnlineLearner` takes patches as they come. Each batch is sparse-coded, its sufficient
+statistics are folded into the running ones, and one pass over the atoms follows. From time to time
+the sensing matrix is designed anew and the statistics start again. The printed atom update lacks a
+factor; docs/algorithm.md derives the one used here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -22,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
+from cscodec.learning.statistics import Statistics, code_batch
 from cscodec.parallel import parallel_map
 from cscodec.sensing.design import design_sensing_matrix
 from cscodec.sensing.patches import PATCH_PIXELS, remove_mean
-from cscodec.sensing.pursuit import multiplied, omp_gram
+from cscodec.sensing.pursuit import multiplied
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
@@ -38,52 +35,6 @@ _CHUNK = 1024
 #: Patches with larger values are treated like infinite ones: their squares would swamp all others.
 _LARGEST_MAGNITUDE = 1e6
 _HASH_KEYS = np.random.default_rng(64).integers(0, 2**63, PATCH_PIXELS // 2, np.uint64) * 2 + 1
-
-
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """What Algorithm 3 needs to know of a set of coded patches, as sums over them.
-
-    Attributes
-    ----------
-    A : ndarray, (L, L) float64
-        Σθθᵀ.
-    B : ndarray, (64, L) float64
-        Σxθᵀ.
-    usage : ndarray, (L,) float64
-        Number of patches that use each atom.
-    num_samples : int
-        Patches summed.
-    dictionary_id : int
-        Fingerprint of the dictionary that they were coded with.
-    """
-
-    A: Float64Array
-    B: Float64Array
-    usage: Float64Array
-    num_samples: int
-    dictionary_id: int
-
-    def merge(self, other: Statistics) -> Statistics:
-        """Return the statistics of both sets together.
-
-        Raises
-        ------
-        InvalidInputError
-            If they were coded with different dictionaries.
-        """
-        if self.dictionary_id != other.dictionary_id:
-            raise InvalidInputError(
-                f"statistics belong to different dictionaries ({self.dictionary_id:#x} and "
-                f"{other.dictionary_id:#x}); only those of one dictionary can be merged"
-            )
-        return Statistics(
-            self.A + other.A,
-            self.B + other.B,
-            self.usage + other.usage,
-            self.num_samples + other.num_samples,
-            self.dictionary_id,
-        )
 
 
 class OnlineLearner:
@@ -216,7 +167,8 @@ class OnlineLearner:
         ----------
         patches : array_like, (n, 64)
             Any number of patches, with or without their means, which are removed. Until as many
-            as atoms have come, patches are only collected; the first dictionary is drawn from them.
+            as atoms have come, patches are only collected; the first dictionary is drawn from
+            them, so a first batch of several times L is best.
         executor : concurrent.futures.Executor, optional
             Where to code pieces of 1024 patches; processes serve as well as threads.
         workers : int
@@ -234,12 +186,11 @@ class OnlineLearner:
         """
         batch = self._usable(patches)
         if self._atoms is None:
-            self._pending = np.concatenate([self._pending, batch])
-            if len(self._pending) < self._parameters["num_atoms"]:
+            batch = self._collected(batch)
+            if len(batch) < self._parameters["num_atoms"]:
+                self._pending = batch
                 return self
-            batch, self._pending = self._pending, self._pending[:0]
-            chosen = self._random.permutation(len(batch))[: self._parameters["num_atoms"]]
-            self._start(batch[chosen])
+            self._start(self._contrasted(batch))
         if len(batch) == 0:
             return self
         iterations = self._parameters["dictionary_iterations"]
@@ -336,6 +287,22 @@ class OnlineLearner:
         self._atoms = np.ascontiguousarray(atoms / norms, np.float32)
         self.update_sensing_matrix()
 
+    def _collected(self, batch: Float32Array) -> Float32Array:
+        together = np.concatenate([self._pending, batch])
+        distinct = _distinct(together)
+        self._num_skipped += len(together) - len(distinct)
+        self._pending = self._pending[:0]
+        return distinct
+
+    def _contrasted(self, batch: Float32Array) -> Float32Array:
+        # Flat patches, scaled to unit norm, are noise: where there is a choice, the initial atoms
+        # are drawn from the half with more contrast (+0.04 dB after the whole default schedule).
+        num_atoms = self._parameters["num_atoms"]
+        energies = np.square(batch, dtype=np.float64).sum(axis=1)
+        candidates = np.argsort(-energies, kind="stable")[: max(num_atoms, len(batch) // 2)]
+        chosen: Float32Array = batch[self._random.permutation(candidates)[:num_atoms]]
+        return chosen
+
     def _forget(self) -> None:
         num_atoms = self._parameters["num_atoms"]
         self._a = np.zeros((num_atoms, num_atoms))
@@ -403,43 +370,6 @@ class OnlineLearner:
         patches = self._recent[chosen].astype(np.float64)
         atoms[seldom] = patches / np.linalg.norm(patches, axis=1, keepdims=True)
         self._num_replaced += len(seldom)
-
-
-def code_batch(
-    patches: Float32Array,
-    projector: Float32Array,
-    gram: Float32Array,
-    sparsity: int,
-    dictionary_id: int,
-) -> Statistics:
-    """Sparse-code patches in the stacked system [√γ Ψ; ΦΨ] (eq. 13) and sum up the codes.
-
-    Parameters
-    ----------
-    patches : ndarray, (n, 64) float32
-        Zero-mean.
-    projector : ndarray, (64, L) float32
-        WΨ with W = γI + ΦᵀΦ: products of patches with it are those with the stacked atoms.
-    gram : ndarray, (L, L) float32
-        ΨᵀWΨ.
-    sparsity : int
-        K.
-    dictionary_id : int
-        Put into the result.
-
-    Returns
-    -------
-    Statistics
-    """
-    from cscodec.learning import _online
-
-    codes = omp_gram(multiplied(patches, projector), gram, sparsity=sparsity)
-    num_atoms = len(gram)
-    a = np.zeros((num_atoms, num_atoms))
-    b = np.zeros((num_atoms, patches.shape[1]))
-    usage = np.zeros(num_atoms)
-    _online.accumulate(patches, codes.indices, codes.values, codes.counts, a, b, usage)
-    return Statistics(a, b.T, usage, len(patches), dictionary_id)
 
 
 def _update(atoms: Float32Array, a: Float64Array, b: Float64Array) -> None:

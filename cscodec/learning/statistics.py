@@ -1,0 +1,101 @@
+"""What the atoms' update needs to know of sparse-coded patches, in sums that can be merged.
+
+:class:`Statistics` are a monoid: parts of a batch can be coded anywhere and merged. Whoever cuts
+batches at fixed places and merges in order gets the same sums for any number of workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.errors import InvalidInputError
+from cscodec.sensing.pursuit import multiplied, omp_gram
+
+Float32Array = npt.NDArray[np.float32]
+Float64Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What Algorithm 3 needs to know of a set of coded patches, as sums over them.
+
+    Attributes
+    ----------
+    A : ndarray, (L, L) float64
+        Σθθᵀ.
+    B : ndarray, (64, L) float64
+        Σxθᵀ.
+    usage : ndarray, (L,) float64
+        Number of patches that use each atom.
+    num_samples : int
+        Patches summed.
+    dictionary_id : int
+        Fingerprint of the dictionary that they were coded with.
+    """
+
+    A: Float64Array
+    B: Float64Array
+    usage: Float64Array
+    num_samples: int
+    dictionary_id: int
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Return the statistics of both sets together.
+
+        Raises
+        ------
+        InvalidInputError
+            If they were coded with different dictionaries.
+        """
+        if self.dictionary_id != other.dictionary_id:
+            raise InvalidInputError(
+                f"statistics belong to different dictionaries ({self.dictionary_id:#x} and "
+                f"{other.dictionary_id:#x}); only those of one dictionary can be merged"
+            )
+        return Statistics(
+            self.A + other.A,
+            self.B + other.B,
+            self.usage + other.usage,
+            self.num_samples + other.num_samples,
+            self.dictionary_id,
+        )
+
+
+def code_batch(
+    patches: Float32Array,
+    projector: Float32Array,
+    gram: Float32Array,
+    sparsity: int,
+    dictionary_id: int,
+) -> Statistics:
+    """Sparse-code patches in the stacked system [√γ Ψ; ΦΨ] (eq. 13) and sum up the codes.
+
+    Parameters
+    ----------
+    patches : ndarray, (n, 64) float32
+        Zero-mean.
+    projector : ndarray, (64, L) float32
+        WΨ with W = γI + ΦᵀΦ: products of patches with it are those with the stacked atoms.
+    gram : ndarray, (L, L) float32
+        ΨᵀWΨ.
+    sparsity : int
+        K.
+    dictionary_id : int
+        Put into the result.
+
+    Returns
+    -------
+    Statistics
+    """
+    from cscodec.learning import _online
+
+    codes = omp_gram(multiplied(patches, projector), gram, sparsity=sparsity)
+    num_atoms = len(gram)
+    a = np.zeros((num_atoms, num_atoms))
+    b = np.zeros((num_atoms, patches.shape[1]))
+    usage = np.zeros(num_atoms)
+    _online.accumulate(patches, codes.indices, codes.values, codes.counts, a, b, usage)
+    return Statistics(a, b.T, usage, len(patches), dictionary_id)

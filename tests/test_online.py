@@ -1,0 +1,331 @@
+"""The online learner: the mended atom update, its statistics, what it skips, and resuming."""
+
+import json
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cscodec.errors import InvalidInputError
+from cscodec.learning._online import update_atoms
+from cscodec.learning.online import OnlineLearner
+from cscodec.learning.statistics import Statistics, code_batch
+from cscodec.sensing.design import coherence_objective, design_sensing_matrix
+from cscodec.sensing.pursuit import multiplied, omp
+
+Array = NDArray[Any]
+
+SMALL = {"num_measurements": 8, "num_atoms": 70, "sparsity": 3}
+
+
+def textured_patches(count: int, seed: int = 0) -> Array:
+    """Patches that are sums of three of 100 random smooth pictures: there is something to learn."""
+    random = np.random.default_rng(seed)
+    shapes = np.random.default_rng(99).standard_normal((100, 8, 8)).cumsum(1).cumsum(2)
+    shapes = shapes.reshape(100, 64) / np.linalg.norm(shapes.reshape(100, 64), axis=1)[:, None]
+    chosen = random.integers(0, 100, (count, 3))
+    weights = random.uniform(-100, 100, (count, 3))
+    patches = np.einsum("nk,nkd->nd", weights, shapes[chosen])
+    return (patches + random.uniform(50, 200, (count, 1))).astype(np.float32)
+
+
+def trained(batches: int = 40, size: int = 128, **options: Any) -> OnlineLearner:
+    learner = OnlineLearner(**{**SMALL, **options})
+    for batch in np.split(textured_patches(batches * size), batches):
+        learner.partial_fit(batch)
+    return learner
+
+
+def surrogate_gradient(atoms: Array, a: Array, b: Array, phi: Array, gamma: float, j: int) -> Array:
+    """Eq. 16, the gradient of the surrogate in ψ_j, with atoms as rows."""
+    omega = np.eye(64) + phi.T @ phi / gamma
+    return omega @ (atoms.T @ a[j] - b[j])
+
+
+class TestAtomUpdate:
+    """The erratum: the exact minimiser is (b_j - Ψa_j)/A_jj + ψ_j, whatever Φ and γ."""
+
+    @staticmethod
+    def problem() -> tuple[Array, Array, Array, Array, float]:
+        random = np.random.default_rng(1)
+        atoms = random.standard_normal((70, 64))
+        atoms /= np.linalg.norm(atoms, axis=1)[:, None]
+        codes = random.standard_normal((300, 70)) * (random.random((300, 70)) < 0.1)
+        patches = codes @ random.standard_normal((70, 64))
+        phi = design_sensing_matrix(atoms.T, 8)
+        return atoms, codes.T @ codes, codes.T @ patches, phi, 1 / 32
+
+    def test_the_gradient_vanishes_at_ours_and_not_at_the_printed_one(self) -> None:
+        atoms, a, b, phi, gamma = self.problem()
+        j = 5
+        ours, printed = atoms.copy(), atoms.copy()
+        ours[j] = (b[j] - atoms.T @ a[j]) / a[j, j] + atoms[j]
+        xi_1 = np.linalg.inv(np.eye(64) + phi.T @ phi / gamma)
+        xi_2 = xi_1 @ phi.T @ phi
+        product = atoms.T @ a[j] / a[j, j]
+        printed[j] = xi_1 @ (b[j] / a[j, j] - product + atoms[j]) + xi_2 @ (
+            b[j] / (a[j, j] * gamma) + atoms[j] / gamma - product
+        )
+        before = np.linalg.norm(surrogate_gradient(atoms, a, b, phi, gamma, j))
+        assert np.linalg.norm(surrogate_gradient(ours, a, b, phi, gamma, j)) < 1e-9 * before
+        assert np.linalg.norm(surrogate_gradient(printed, a, b, phi, gamma, j)) > 0.01 * before
+
+    def test_the_kernel_computes_it_atom_by_atom(self) -> None:
+        atoms, a, b, _, _ = self.problem()
+        expected = atoms.copy()
+        for j in range(len(atoms)):
+            updated = (b[j] - expected.T @ a[j]) / a[j, j] + expected[j]
+            expected[j] = updated / np.linalg.norm(updated)
+        found = atoms.astype(np.float32)
+        update_atoms(found, a, b)
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-6)
+
+    def test_passes_lower_the_surrogate_until_it_rests(self) -> None:
+        random = np.random.default_rng(2)
+        atoms, a, b, phi, gamma = self.problem()
+        omega = np.eye(64) + phi.T @ phi / gamma
+        scales = np.linalg.norm(random.standard_normal((70, 64)), axis=1)
+        assert scales.min() > 0
+
+        def surrogate(rows: Array) -> float:
+            return 0.5 * np.trace(rows @ omega @ rows.T @ a) - np.trace(rows @ omega @ b.T)
+
+        for j in range(70):  # without normalising, every single step is a minimisation
+            step = atoms.copy()
+            step[j] = (b[j] - atoms.T @ a[j]) / a[j, j] + atoms[j]
+            assert surrogate(step) <= surrogate(atoms)
+            atoms = step
+
+    def test_unused_atoms_and_shrunken_statistics(self) -> None:
+        atoms, a, b, _, _ = self.problem()
+        a[3], a[:, 3], b[3] = 0, 0, 0
+        plain, shrunken = atoms.astype(np.float32), atoms.astype(np.float32)
+        update_atoms(plain, a, b)
+        update_atoms(shrunken, a * 2.0**-400, b * 2.0**-400)
+        np.testing.assert_array_equal(plain[3], atoms[3].astype(np.float32))
+        np.testing.assert_array_equal(shrunken, plain)
+
+
+class TestStatistics:
+    @staticmethod
+    def coded(patches: Array, dictionary_id: int = 7) -> Statistics:
+        random = np.random.default_rng(3)
+        dictionary = random.standard_normal((64, 70)).astype(np.float32)
+        gram = multiplied(np.ascontiguousarray(dictionary.T), dictionary)
+        return code_batch(patches, dictionary, gram, 3, dictionary_id)
+
+    def test_sums_are_those_of_the_codes(self) -> None:
+        patches = textured_patches(200)
+        statistics = self.coded(patches)
+        dictionary = np.random.default_rng(3).standard_normal((64, 70))
+        dense = omp(patches, dictionary, sparsity=3).to_dense(70).astype(np.float64)
+        np.testing.assert_allclose(statistics.A, dense.T @ dense, rtol=1e-4, atol=1e-2)
+        np.testing.assert_allclose(statistics.B, patches.T @ dense, rtol=1e-4, atol=1)
+        np.testing.assert_array_equal(statistics.usage, (dense != 0).sum(axis=0))
+        assert statistics.num_samples == 200
+
+    def test_merging_is_coding_together(self) -> None:
+        patches = textured_patches(200)
+        parts = self.coded(patches[:60]).merge(self.coded(patches[60:]))
+        whole = self.coded(patches)
+        np.testing.assert_allclose(parts.A, whole.A, rtol=1e-9)
+        np.testing.assert_allclose(parts.B, whole.B, rtol=1e-9)
+        assert parts.num_samples == whole.num_samples
+
+    def test_merging_is_associative_and_has_a_neutral_element(self) -> None:
+        one, two, three = (self.coded(part) for part in np.split(textured_patches(90), 3))
+        left, right = one.merge(two).merge(three), one.merge(two.merge(three))
+        np.testing.assert_allclose(left.A, right.A, rtol=1e-12)
+        nothing = self.coded(np.empty((0, 64), np.float32))
+        np.testing.assert_array_equal(one.merge(nothing).B, one.B)
+
+    def test_dictionaries_must_agree(self) -> None:
+        patches = textured_patches(10)
+        with pytest.raises(InvalidInputError, match="different dictionaries"):
+            self.coded(patches, 1).merge(self.coded(patches, 2))
+
+
+def random_start(seed: int) -> Array:
+    start = np.random.default_rng(seed).standard_normal((64, 70))
+    return start - start.mean(axis=0)
+
+
+def test_learning_lowers_the_coding_error() -> None:
+    held_out = textured_patches(500, seed=1)
+    held_out -= held_out.mean(axis=1, keepdims=True)
+
+    def error(learner: OnlineLearner) -> float:
+        codes = omp(held_out, learner.dictionary, sparsity=3)
+        return float(np.mean((held_out - codes.reconstruct(learner.dictionary)) ** 2))
+
+    start = OnlineLearner(**SMALL, dictionary=random_start(6))
+    assert error(trained(40, dictionary=random_start(6))) < 0.25 * error(start)
+
+
+def test_result_has_the_promised_properties() -> None:
+    learner = trained()
+    assert learner.dictionary.shape == (64, 70)
+    assert learner.sensing_matrix.shape == (8, 64)
+    np.testing.assert_allclose(np.linalg.norm(learner.dictionary, axis=0), 1, rtol=1e-5)
+    np.testing.assert_allclose(learner.dictionary.mean(axis=0), 0, atol=1e-5)
+    best = coherence_objective(learner.sensing_matrix, learner.dictionary)
+    assert best == pytest.approx(70 - 8)
+
+
+def test_workers_and_executors_change_nothing() -> None:
+    patches = textured_patches(5000)
+    expected = OnlineLearner(**SMALL).partial_fit(patches).partial_fit(patches[::-1])
+    threads = OnlineLearner(**SMALL).partial_fit(patches, workers=2)
+    threads.partial_fit(patches[::-1], workers=3)
+    np.testing.assert_array_equal(threads.dictionary, expected.dictionary)
+    pools = [ThreadPoolExecutor(2), ProcessPoolExecutor(1, mp_context=get_context("spawn"))]
+    for pool in pools:
+        with pool:
+            learner = OnlineLearner(**SMALL).partial_fit(patches, executor=pool)
+            learner.partial_fit(patches[::-1], executor=pool)
+        np.testing.assert_array_equal(learner.dictionary, expected.dictionary)
+
+
+def test_resumed_run_is_bit_for_bit_the_same() -> None:
+    batches = np.split(textured_patches(40 * 128), 40)
+    options = {**SMALL, "dictionary_iterations": 10, "replacement_share": 0.3}
+    whole = OnlineLearner(**options)
+    for batch in batches:
+        whole.partial_fit(batch)
+    assert whole.num_replaced > 0  # random choices were made on the way
+    for stop in (0, 1, 17, 20):
+        first = OnlineLearner(**options)
+        for batch in batches[:stop]:
+            first.partial_fit(batch)
+        state = first.state()
+        plain = {key: value for key, value in state.items() if not isinstance(value, np.ndarray)}
+        second = OnlineLearner.from_state({**state, **json.loads(json.dumps(plain))})
+        for batch in batches[stop:]:
+            first.partial_fit(batch)  # the state must be a copy
+            second.partial_fit(batch)
+        np.testing.assert_array_equal(second.dictionary, whole.dictionary)
+        np.testing.assert_array_equal(second.sensing_matrix, whole.sensing_matrix)
+        assert second.num_skipped == whole.num_skipped
+
+
+def test_states_that_do_not_fit_are_refused() -> None:
+    state = trained(2).state()
+    for change in ({"A": np.zeros((3, 3))}, {"parameters": {"sparsity": 2, "colour": 3}}):
+        with pytest.raises(InvalidInputError, match="not the state of a learner"):
+            OnlineLearner.from_state({**state, **change})
+    del state["usage"]
+    with pytest.raises(InvalidInputError, match="usage"):
+        OnlineLearner.from_state(state)
+
+
+def test_useless_patches_are_skipped_and_counted() -> None:
+    patches = textured_patches(400)
+    dirty = np.concatenate([patches, np.full((3, 64), 7.0, np.float32), patches[:5]])
+    dirty[400, 0], dirty[401, 3] = np.nan, np.inf
+    dirty[402] = 1e30
+    learner = OnlineLearner(**SMALL).partial_fit(dirty)
+    assert learner.num_skipped == 8
+    clean = OnlineLearner(**SMALL).partial_fit(patches)
+    np.testing.assert_array_equal(learner.dictionary, clean.dictionary)
+    before = learner.dictionary
+    learner.partial_fit(np.full((10, 64), np.nan)).partial_fit(np.zeros((0, 64)))
+    learner.partial_fit(np.full((10, 64), 9))
+    np.testing.assert_array_equal(learner.dictionary, before)
+    assert learner.num_skipped == 28
+
+
+def test_data_of_low_rank_neither_crash_nor_poison() -> None:
+    random = np.random.default_rng(4)
+    flat = random.standard_normal((3000, 3)) @ random.standard_normal((3, 64)) * 50
+    learner = OnlineLearner(**SMALL)
+    for batch in np.split(flat, 30):
+        learner.partial_fit(batch)
+    learner.update_sensing_matrix()
+    learner.partial_fit(textured_patches(128))
+    assert np.isfinite(learner.dictionary).all()
+    assert np.isfinite(learner.sensing_matrix).all()
+
+
+def test_patches_are_collected_until_there_are_enough() -> None:
+    learner = OnlineLearner(**SMALL)
+    patches = textured_patches(200)
+    learner.partial_fit(patches[:60])
+    assert not learner.is_started
+    with pytest.raises(InvalidInputError, match="60 usable patches have come, 70 are needed"):
+        _ = learner.dictionary
+    learner.partial_fit(patches[:60])
+    assert not learner.is_started  # the same again are no new ones
+    assert learner.num_skipped == 60
+    assert learner.partial_fit(patches[60:]).is_started
+    assert learner.num_samples == 200
+
+
+def test_initial_dictionary_can_be_given() -> None:
+    start = random_start(5)
+    learner = OnlineLearner(**SMALL, dictionary=start)
+    np.testing.assert_allclose(
+        learner.dictionary, start / np.linalg.norm(start, axis=0), rtol=1e-5, atol=1e-6
+    )
+    for bad in (np.zeros((64, 70)), start[:, :60], np.full((64, 70), np.nan)):
+        with pytest.raises(InvalidInputError, match="dictionary"):
+            OnlineLearner(**SMALL, dictionary=bad)
+
+
+def test_outer_iterations_forget_the_statistics() -> None:
+    learner = trained(10)
+    assert learner.iteration == 10
+    learner.update_sensing_matrix()
+    assert (learner.iteration, learner.num_samples) == (0, 0)
+    np.testing.assert_array_equal(learner.state()["A"], 0)
+    by_itself = trained(25, dictionary_iterations=10)
+    assert by_itself.iteration == 5
+
+
+def test_batches_count_by_their_samples() -> None:
+    # After n samples, a batch of s replaces the share 1 - (1 - s/n)^ρ of what was known before.
+    patches = textured_patches(384)
+    learner = OnlineLearner(**SMALL, rho=2.0).partial_fit(patches[:256])
+    before = learner.state()["A"]
+    learner.partial_fit(patches[256:])
+    added = learner.state()["A"] - before * (1 - 128 / 384) ** 2
+    assert np.linalg.eigvalsh(added).min() > -1e-6 * np.abs(added).max()  # a sum of θθᵀ
+    assert np.trace(added) > 0
+
+
+def test_seldom_used_atoms_are_replaced() -> None:
+    learner = trained(replacement_share=0.6)
+    rare = np.flatnonzero(learner.usage < 0.6 * learner.usage.max())
+    kept = learner.dictionary
+    learner.update_sensing_matrix()
+    changed = np.flatnonzero(np.any(learner.dictionary != kept, axis=0))
+    assert 0 < len(rare) < 70
+    np.testing.assert_array_equal(changed, rare)
+    assert learner.num_replaced == len(rare)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_measurements": 64}, "num_measurements is 64; allowed are 1..63"),
+        ({"num_measurements": 0}, "allowed are 1..63"),
+        ({"sparsity": 9}, "sparsity is 9; allowed are 1..8"),
+        ({"num_atoms": 7}, "num_atoms is 7; allowed are 8..4096"),
+        ({"gamma": 0.0}, "gamma is 0.0; allowed are"),
+        ({"gamma": float("nan")}, "gamma is nan; allowed are"),
+        ({"rho": -1.0}, "rho is -1.0; allowed are"),
+        ({"dictionary_iterations": 0}, "dictionary_iterations is 0; allowed are values >= 1"),
+        ({"replacement_share": 2.0}, "replacement_share is 2.0; allowed are 0..1"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        OnlineLearner(**{**SMALL, **options})
+
+
+def test_patches_of_another_size_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"allowed is \(n, 64\)"):
+        OnlineLearner(**SMALL).partial_fit(np.zeros((10, 63)))
