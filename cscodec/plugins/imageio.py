@@ -1,0 +1,128 @@
+"""imageio reads and writes .csc files after ``cscodec.plugins.imageio.register()``.
+
+import imageio.v3 as iio
+from cscodec.plugins import imageio as csc
+
+csc.register()
+iio.imwrite("photo.csc", pixels, quality=75)
+pixels = iio.imread("photo.csc", decoder="refine")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from imageio.config import FileExtension, known_extensions, known_plugins
+from imageio.config.plugins import PluginConfig
+from imageio.core.request import URI_BYTES, InitializationError, IOMode, Request
+from imageio.core.v3_plugin_api import ImageProperties, PluginV3
+
+import cscodec
+from cscodec.bitstream.container import SIGNATURE
+
+NAME = "cscodec"
+SUFFIX = ".csc"
+
+Pixels = npt.NDArray[np.uint8]
+
+
+class CscPlugin(PluginV3):  # type: ignore[misc]
+    """One .csc file, which holds one picture.
+
+    Raises
+    ------
+    InitializationError
+        If the resource is not a .csc file, so that imageio tries other plugins.
+    """
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self._data = b""
+        if request.mode.io_mode == IOMode.read:
+            file = request.get_file()
+            head = file.read(len(SIGNATURE))
+            if head != SIGNATURE:
+                raise InitializationError("not a cscodec file")
+            self._data = head + file.read()
+        elif (request.extension or request.format_hint or SUFFIX).lower() != SUFFIX:
+            raise InitializationError(f"cscodec writes {SUFFIX} files only")
+
+    def read(self, *, index: int | EllipsisType | None = 0, **options: Any) -> Pixels:
+        """Decode the picture; keywords are those of `cscodec.decode`.
+
+        Returns
+        -------
+        ndarray, (H, W) or (H, W, C) uint8
+            With a leading axis of 1 if ``index`` is ``...``.
+
+        Raises
+        ------
+        ValueError
+            If ``index`` is neither 0, None nor ``...``.
+        """
+        _check_index(index)
+        pixels: Pixels = cscodec.decode(self._data, **options)
+        return pixels[np.newaxis] if index is ... else pixels
+
+    def write(self, ndimage: npt.ArrayLike | list[npt.ArrayLike], **options: Any) -> bytes | None:
+        """Encode one picture; keywords are those of `cscodec.encode`.
+
+        Raises
+        ------
+        ValueError
+            If several pictures are given: a .csc file holds one.
+        """
+        if isinstance(ndimage, list):
+            if len(ndimage) != 1:
+                raise ValueError(f"a {SUFFIX} file holds one picture, not {len(ndimage)}")
+            ndimage = ndimage[0]
+        data = cscodec.encode(np.asarray(ndimage), **options)
+        self.request.get_file().write(data)
+        return data if self.request._uri_type == URI_BYTES else None
+
+    def iter(self, **options: Any) -> Iterator[Pixels]:
+        """Yield the picture."""
+        yield self.read(**options)
+
+    def properties(self, index: int | EllipsisType | None = 0) -> ImageProperties:
+        """Shape and type, without decoding."""
+        _check_index(index)
+        header = cscodec.info(self._data)
+        shape: tuple[int, ...] = header.height, header.width
+        if header.channels > 1:
+            shape = (*shape, header.channels)
+        batch = index is ...
+        return ImageProperties(
+            shape=(1, *shape) if batch else shape,
+            dtype=np.dtype(np.uint8),
+            n_images=1 if batch else None,
+            is_batch=batch,
+        )
+
+    def metadata(
+        self, index: int | EllipsisType | None = 0, exclude_applied: bool = True
+    ) -> dict[str, Any]:
+        """What `cscodec.info` tells, and the ICC profile, EXIF and XMP as bytes."""
+        _check_index(index)
+        header = cscodec.info(self._data)
+        stored = {name: getattr(header, name) for name in ("icc_profile", "exif", "xmp")}
+        return {**header.as_dict(), **stored}
+
+
+def register() -> None:
+    """Teach imageio the format, in this process. Calling it again does no harm."""
+    known_plugins[NAME] = PluginConfig(
+        name=NAME, class_name=CscPlugin.__name__, module_name=__name__, install_name=NAME
+    )
+    known_extensions[SUFFIX] = [
+        FileExtension(extension=SUFFIX, priority=[NAME], name="cscodec compressive-sensing image")
+    ]
+
+
+def _check_index(index: int | EllipsisType | None) -> None:
+    if index not in (0, None, ...):
+        raise ValueError(f"a {SUFFIX} file holds one picture: index 0, not {index}")
