@@ -20,6 +20,7 @@ from command_line import ROOT, Pixels, Run, entries, in_a_process, picture, pixe
 from PIL import Image
 
 import cscodec
+from cscodec.cli.console import Exit
 
 __all__ = ["run"]
 
@@ -487,3 +488,8 @@ def test_interruption_leaves_no_half_written_files(
     assert all(path.suffix == ".csc" for path in outputs)
     for path in outputs:
         cscodec.info(path.read_bytes())
+
+
+def test_the_manual_names_every_exit_code() -> None:
+    rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/cli.md").read_text(), re.MULTILINE)
+    assert [int(code) for code in rows] == [code.value for code in Exit]
