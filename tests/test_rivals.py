@@ -102,6 +102,17 @@ def test_no_linear_system_beats_pca(patches: npt.NDArray[np.float32]) -> None:
         assert floor < error
 
 
+@pytest.mark.parametrize("robustness", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("target", ["identity", "equiangular"])
+def test_bl_keeps_full_rank(
+    target: str, robustness: float, patches: npt.NDArray[np.float32]
+) -> None:
+    phi = METHODS["bl"](
+        patches, **SIZES, target_gram=target, robustness=robustness, gram_rounds=2
+    ).sensing_matrix
+    assert np.linalg.matrix_rank(phi) == 10
+
+
 def test_robust_takes_the_penalty_that_validates_best(patches: npt.NDArray[np.float32]) -> None:
     given = METHODS["ksvd"](patches[:1500], **SIZES).dictionary
     sizes = {**SIZES, "dictionary": given, "validation_patches": patches[1500:]}

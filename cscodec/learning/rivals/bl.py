@@ -69,7 +69,7 @@ def learn_bl(
         The Gram that ΨᵀΦᵀΦΨ should resemble.
     robustness : float
         λ of the projected error, as a fraction (0 to below 1) of the largest λ that leaves Φ of
-        full rank for the identity target.
+        full rank for the identity target. Halved for another target until Φ has full rank.
     seed : int
         Of the first Φ.
     observer : callable, optional
@@ -107,7 +107,9 @@ def learn_bl(
         for _ in range(gram_rounds if target_gram == "equiangular" else 1):
             if target_gram == "equiangular":
                 gram = equiangular_gram(sensing_matrix, dictionary)
-            sensing_matrix = gram_sensing_matrix(dictionary, gram, error, penalty, num_measurements)
+            sensing_matrix = _full_rank_sensing_matrix(
+                dictionary, gram, error, penalty, num_measurements
+            )
         weight = error_weight(sensing_matrix, gamma)
         for _ in range(dictionary_rounds):
             dictionary = replace_weak_atoms(samples, dictionary, codes, weight)
@@ -164,6 +166,24 @@ def gram_sensing_matrix(
     sensing_matrix = np.zeros((num_measurements, len(dictionary)))
     rows = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     sensing_matrix[: len(rows)] = rows @ whitener.T
+    return sensing_matrix
+
+
+def _full_rank_sensing_matrix(
+    dictionary: Float64Array,
+    target: Float64Array,
+    error_scatter: Float64Array,
+    penalty: float,
+    num_measurements: int,
+) -> Float64Array:
+    # λ below `largest_penalty` leaves all M rows for the identity; for other targets it may not.
+    for _ in range(60):
+        sensing_matrix = gram_sensing_matrix(
+            dictionary, target, error_scatter, penalty, num_measurements
+        )
+        if sensing_matrix[-1].any():
+            break
+        penalty /= 2
     return sensing_matrix
 
 
