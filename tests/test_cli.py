@@ -493,3 +493,34 @@ def test_interruption_leaves_no_half_written_files(
 def test_the_manual_names_every_exit_code() -> None:
     rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/cli.md").read_text(), re.MULTILINE)
     assert [int(code) for code in rows] == [code.value for code in Exit]
+
+
+def test_progress_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
+    for seed in range(3):
+        picture(tmp_path / "in" / f"{seed}.png", 24, 24, seed=seed)
+    command = in_a_process("encode", "-r", "in", "-f", "-d", "out")
+    piped = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert b"encoding" not in piped.stderr
+    reader, terminal = os.openpty()
+    with open(reader, "rb", buffering=0) as screen:
+        subprocess.run(command, cwd=tmp_path, stderr=terminal, check=True)
+        shown = screen.read(100_000)
+        os.close(terminal)
+    assert b"encoding" in shown
+    assert b"100%" in shown
+
+
+def test_compilation_is_announced_once() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from cscodec.cli.console import announce_compilation\n"
+        "import numba\n"
+        "announce_compilation(); announce_compilation()\n"
+        "double = numba.njit(lambda x: 2 * x)\n"
+        "assert double(2) == 4 and double(2.5) == 5\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stderr.count("compiling kernels") == 1
+    assert result.stdout == ""

@@ -26,7 +26,8 @@ _PORTABLE = _OutputFormat("PPM", (1, 3))
 _JPEG = _OutputFormat("JPEG", (1, 3), {"quality": 95, "subsampling": 0})
 _TIFF = _OutputFormat("TIFF", (1, 2, 3, 4), {"compression": "tiff_adobe_deflate"})
 _OUTPUT_FORMATS = {
-    ".png": _OutputFormat("PNG", (1, 2, 3, 4)),
+    # Level 3 takes half the time of the usual 6, for 4 % more bytes on decoded photographs.
+    ".png": _OutputFormat("PNG", (1, 2, 3, 4), {"compress_level": 3}),
     ".jpg": _JPEG,
     ".jpeg": _JPEG,
     ".webp": _OutputFormat("WEBP", (1, 2, 3, 4), {"lossless": True, "exact": True}),
