@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from cscodec.model import Model
 
 
+RESULT_DECODERS = ("omp", "linear", "consistent", "refine")
+
+
 def models(
     names: Annotated[
         list[str] | None,
@@ -30,22 +33,26 @@ def models(
     elif names:
         console.show("".join(json_text(_record(model)) for model in loaded).rstrip("\n"))
     elif loaded:
-        headers = ["model", "id", "measurements", "atoms", "chroma", "description"]
-        rows: list[list[Cell]] = [
-            [
-                model.name,
-                model.model_id.hex(),
-                model.luma.num_measurements,
-                model.luma.num_atoms,
-                "as luma" if model.chroma is model.luma else str(model.chroma.num_atoms),
-                str(model.metadata.get("description", "")),
-            ]
-            for model in loaded
-        ]
-        console.show(text_table(headers, rows))
+        headers = ["model", "id", "measurements", "atoms", "chroma", *RESULT_DECODERS]
+        console.show(text_table(headers, [_row(model) for model in loaded]))
+        console.say("columns omp to refine: dB, luma of held-out pictures, not quantised")
         console.say("'cscodec models NAME' shows the command, data, licence and results of one")
     else:
         console.say("no models are shipped with this installation; train one: cscodec train")
+
+
+def _row(model: Model) -> list[Cell]:
+    luma, chroma = model.luma.dictionary, model.chroma.dictionary
+    shared = luma.shape == chroma.shape and bool((luma == chroma).all())
+    results = model.metadata.get("results", {}).get("held_out", {}).get("luma", {})
+    return [
+        model.name,
+        model.model_id.hex(),
+        model.luma.num_measurements,
+        model.luma.num_atoms,
+        "as luma" if shared else f"{model.chroma.num_atoms} atoms",
+        *(results.get(decoder, {}).get("psnr_db") for decoder in RESULT_DECODERS),
+    ]
 
 
 def _record(model: Model) -> dict[str, Any]:
