@@ -1,0 +1,692 @@
+"""Kernel that codes one layer of one plane of a tile: which decisions, and in which contexts.
+
+A measurement is coded as: is it zero, is its magnitude above 1, 2, ..., its sign. What is known
+about it is condensed into two predictions, linear in what is already coded: its magnitude and, for
+the first measurements, its signed value. Sources are the neighbouring patches (those coded before
+with everything, the others with their earlier layers), the patch's own earlier measurements, and
+for chroma the other planes. Contexts are these predictions, quantised, and the nearest values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec._jit import inline_kernel, kernel
+from cscodec.bitstream._range_coder import (
+    COST,
+    Coder,
+    Mixer,
+    code_bit,
+    code_mixed,
+    probability_of_one,
+)
+from cscodec.bitstream.layout import (
+    BANDS,
+    CHROMA,
+    LAYERS,
+    LUMA,
+    MAX_VALUE,
+    NUM_BANDS,
+    NUM_CAUSAL,
+    NUM_MEASUREMENTS,
+    OWN,
+    SIGNED,
+)
+
+Array = npt.NDArray[Any]
+
+# Fixed-point units of the predictions: 1.0 of a quantised measurement.
+SIGN_ONE = 1 << 12
+MAGNITUDE_ONE = 1 << 14
+_VALUE_CLIP = 32  # larger values predict no more than this
+_MEAN_CLIP = 64
+_BINS = 24  # of a magnitude: half octaves from 1/256
+_FINE_BINS = 72  # of a magnitude: eighth octaves from 1/128
+_LEVELS = 16  # magnitudes up to here are coded in unary
+
+# Slots: first index of every kind of context.
+_ZERO_A = 0  # measurement, magnitude
+_ZERO_B = _ZERO_A + 64 * _BINS  # measurement, |signed prediction|, coarse magnitude
+_ZERO_C = _ZERO_B + 64 * 64  # measurement, magnitudes W, N, NW + NE
+_ZERO_D = _ZERO_C + 64 * 27  # band, previous three of the patch, magnitude
+_ZERO_E = _ZERO_D + NUM_BANDS * 27 * 12  # measurement, non-zeros so far, neighbours' next
+_ZERO_F = _ZERO_E + 64 * 32  # group of measurements, fine magnitude
+_ZERO_G = _ZERO_F + 8 * _FINE_BINS  # measurement, other planes
+_ONE_A = _ZERO_G + 64 * 18  # measurement, magnitude
+_ONE_B = _ONE_A + 64 * _BINS  # measurement, magnitudes W, N
+_ONE_C = _ONE_B + 64 * 16  # band, previous two of the patch, magnitude
+_ONE_D = _ONE_C + NUM_BANDS * 4 * _BINS  # measurement, |signed prediction|, coarse magnitude
+_ONE_E = _ONE_D + 64 * 32  # measurement, other planes
+_MORE_A = _ONE_E + 64 * 18  # level, magnitude
+_MORE_B = _MORE_A + _LEVELS * _BINS  # level, measurement
+_MORE_C = _MORE_B + _LEVELS * 64  # level, neighbouring magnitudes
+_SIGN_A = _MORE_C + _LEVELS * 16  # measurement, signed prediction
+_SIGN_B = _SIGN_A + 64 * 33  # measurement, signs W, N
+_SIGN_C = _SIGN_B + 64 * 9  # measurement, sign of the other chroma plane, magnitude
+_FLAG_A = _SIGN_C + 64 * 9  # band, sum of magnitudes
+_FLAG_B = _FLAG_A + NUM_BANDS * _BINS  # band, non-zeros W, N
+_FLAG_C = _FLAG_B + NUM_BANDS * 64  # band, non-zeros of the band before, largest magnitude
+_FLAG_D = _FLAG_C + NUM_BANDS * 5 * _BINS  # band, other planes, non-zeros so far
+_ESCAPE = _FLAG_D + NUM_BANDS * 27
+_MEAN_ZERO_A = _ESCAPE + 32  # activity, residuals nearby
+_MEAN_ZERO_B = _MEAN_ZERO_A + 16 * 12  # activity, difference of predictors, rounding
+_MEAN_ZERO_C = _MEAN_ZERO_B + 16 * 18  # residuals nearby
+_MEAN_SIGN_A = _MEAN_ZERO_C + 64  # difference of predictors, signs of residuals W, N
+_MEAN_SIGN_B = _MEAN_SIGN_A + 81  # rounding, difference of predictors
+_MEAN_SIZE_A = _MEAN_SIGN_B + 72  # exponent, activity
+_MEAN_SIZE_B = _MEAN_SIZE_A + 16 * 16  # exponent, residuals nearby
+_MEAN_SIZE_C = _MEAN_SIZE_B + 16 * 12  # exponent, difference of predictors, sign
+_MEAN_BITS_A = _MEAN_SIZE_C + 16 * 10  # exponent, bits so far
+_MEAN_BITS_B = _MEAN_BITS_A + 16 * 4  # exponent, position, activity
+NUM_SLOTS = _MEAN_BITS_B + 16 * 32
+
+# Sets of weights: chosen by what is decided, and again by how large the value may be.
+_SET_ZERO = 0
+_SET_ONE = 64
+_SET_MORE = 128
+_SET_SIGN = _SET_MORE + _LEVELS
+_SET_FLAG = _SET_SIGN + SIGNED
+_SET_MEAN = _SET_FLAG + NUM_BANDS
+_SET_ZERO_BIN = _SET_MEAN + 20
+_SET_ONE_BIN = _SET_ZERO_BIN + _BINS
+_SET_FLAG_BIN = _SET_ONE_BIN + _BINS
+_SET_MEAN_BIN = _SET_FLAG_BIN + _BINS
+_SET_OTHER = _SET_MEAN_BIN + 16
+NUM_SETS = _SET_OTHER + 3
+
+_CURVE_ZERO = 0
+_CURVE_FLAG = 64
+_CURVE_ONE = _CURVE_FLAG + NUM_BANDS
+_CURVE_MORE = _CURVE_ONE + NUM_BANDS
+_CURVE_SIGN = _CURVE_MORE + 1
+_CURVE_MEAN = _CURVE_SIGN + 1
+NUM_CURVES = _CURVE_MEAN + 4
+
+_BAND_STARTS = np.array(BANDS, np.int64)
+_LAYER_STARTS = np.array(LAYERS, np.int64)
+
+
+class Predictors(NamedTuple):
+    """Weights of the linear predictions, learned in training."""
+
+    sign: Array  # (NUM_SOURCES, SIGNED, SIGNED) int16: source, its measurement, the predicted one
+    magnitude: Array  # (NUM_SOURCES, 64, 64) int16
+    magnitude_offset: Array  # (64,) int16
+    mean: Array  # (6,) int16: W, NW, NE, WW, NN, NNE, all less N; 4096 is 1
+
+
+class Plane(NamedTuple):
+    """One plane of a tile. Patches lie inside a frame of one ring of zeros."""
+
+    values: Array  # (rows + 2, columns + 2, 64) int16: quantised measurements, filled by layers
+    wanted: Array  # (rows, columns, 64) int32: what the encoder wants, in 1/256 of a step
+    luma: Array  # like values: for chroma, mean magnitudes of the luma patches at this place
+    chroma: Array  # like values: for the second chroma plane, the first
+
+
+class Search(NamedTuple):
+    """What the encoder weighs against rate; all zero for plain rounding."""
+
+    rate_weight: int  # cost of 1/256 bit in 1/65536 of a squared step
+    dead_zone: int  # below this, in 1/256 of a step, a value is never kept
+
+
+@inline_kernel
+def _bit_length(value: int) -> int:
+    length = 0
+    while value > 0:
+        value >>= 1
+        length += 1
+    return length
+
+
+@inline_kernel
+def _half_octaves(value: int, limit: int) -> int:
+    """Quantise a magnitude to half octaves: 0 for 0, then 1, 3, 4, 5, ... for 1, 2, 3, 4 ..."""
+    if value <= 0:
+        return 0
+    exponent = _bit_length(value) - 1
+    half = (value >> (exponent - 1)) & 1 if exponent > 0 else 0
+    return min(2 * exponent + half + 1, limit - 1)
+
+
+@inline_kernel
+def _bin(magnitude: int) -> int:
+    return _half_octaves(magnitude >> 6, _BINS)
+
+
+@inline_kernel
+def _fine_bin(magnitude: int) -> int:
+    value = magnitude >> 7
+    if value <= 0:
+        return 0
+    exponent = _bit_length(value) - 1
+    return min(8 * exponent + (((value << 3) >> exponent) & 7) + 1, _FINE_BINS - 1)
+
+
+@inline_kernel
+def _clipped(value: int, limit: int) -> int:
+    return min(max(value, -limit), limit)
+
+
+@inline_kernel
+def _sign_class(value: int) -> int:
+    return 1 if value > 0 else (2 if value < 0 else 0)
+
+
+@inline_kernel
+def _add_source(
+    values: Array,
+    predictors: Predictors,
+    source: int,
+    end: int,
+    first: int,
+    last: int,
+    signed: bool,
+    signs: Array,
+    magnitudes: Array,
+) -> None:
+    """Add to the predictions what measurements 1..end-1 of one source say of first..last-1."""
+    for j in range(1, end):
+        value = np.int64(values[j])
+        if value != 0:
+            value = _clipped(value, _VALUE_CLIP)
+            size = abs(value)
+            for i in range(first, last):
+                magnitudes[i] += predictors.magnitude[source, j, i] * size
+            if signed and j < SIGNED:
+                for i in range(first, last):
+                    signs[i] += predictors.sign[source, j, i] * value
+
+
+@inline_kernel
+def _predict(
+    plane: Plane,
+    number: int,
+    predictors: Predictors,
+    row: int,
+    column: int,
+    rows: int,
+    columns: int,
+    first: int,
+    last: int,
+    signs: Array,
+    magnitudes: Array,
+) -> None:
+    """Start the predictions of measurements first..last-1 of a patch (1-based row and column)."""
+    signed = first < SIGNED
+    for i in range(first, last):
+        signs[i] = 0
+        magnitudes[i] = predictors.magnitude_offset[i]
+    values = plane.values
+    mean = np.int64(values[row, column, 0])
+    for source in range(8):
+        if source == 0:
+            r, c = row, column - 1
+        elif source == 1:
+            r, c = row - 1, column
+        elif source == 2:
+            r, c = row - 1, column - 1
+        elif source == 3:
+            r, c = row - 1, column + 1
+        elif source == 4:
+            r, c = row, column + 1
+        elif source == 5:
+            r, c = row + 1, column
+        elif source == 6:
+            r, c = row + 1, column - 1
+        else:
+            r, c = row + 1, column + 1
+        if r < 1 or r > rows or c < 1 or c > columns:
+            continue
+        step = _clipped(np.int64(values[r, c, 0]) - mean, _MEAN_CLIP)
+        if step != 0:
+            for i in range(first, last):
+                magnitudes[i] += predictors.magnitude[source, 0, i] * abs(step)
+            if signed:
+                for i in range(first, last):
+                    signs[i] += predictors.sign[source, 0, i] * step
+        end = last if source < NUM_CAUSAL else first
+        _add_source(values[r, c], predictors, source, end, first, last, signed, signs, magnitudes)
+    _add_source(values[row, column], predictors, OWN, first, first, last, signed, signs, magnitudes)
+    if number > 0:
+        _add_source(
+            plane.luma[row, column], predictors, LUMA, last, first, last, False, signs, magnitudes
+        )
+    if number > 1:
+        _add_source(
+            plane.chroma[row, column], predictors, CHROMA, last, first, last, signed, signs,
+            magnitudes,
+        )  # fmt: skip
+
+
+@inline_kernel
+def _count_nonzero(values: Array, first: int, last: int) -> int:
+    count = 0
+    for i in range(first, last):
+        if values[i] != 0:
+            count += 1
+    return count
+
+
+@inline_kernel
+def _rate(probability: int) -> int:
+    """Cost in 1/256 bit of a decision of this probability (of 65536)."""
+    return np.int64(COST[probability >> 4])
+
+
+@kernel
+def code_means(
+    coder: Coder, decoding: bool, mixer: Mixer, predictors: Predictors, plane: Plane
+) -> None:
+    """Code layer 0, the patch means, as residuals of a linear prediction."""
+    values = plane.values
+    rows = values.shape[0] - 2
+    columns = values.shape[1] - 2
+    index = mixer.index
+    residuals = np.zeros((rows + 2, columns + 2), np.int64)
+    for r in range(1, rows + 1):
+        for c in range(1, columns + 1):
+            # Missing neighbours take the value of the nearest one that is there.
+            if r > 1:
+                north = np.int64(values[r - 1, c, 0])
+            elif c > 1:
+                north = np.int64(values[r, c - 1, 0])
+            else:
+                north = 0
+            west = np.int64(values[r, c - 1, 0]) if c > 1 else north
+            north_west = np.int64(values[r - 1, c - 1, 0]) if r > 1 and c > 1 else north
+            north_east = np.int64(values[r - 1, c + 1, 0]) if r > 1 and c < columns else north
+            west_west = np.int64(values[r, c - 2, 0]) if c > 2 else west
+            north_north = np.int64(values[r - 2, c, 0]) if r > 2 else north
+            corner = np.int64(values[r - 2, c + 1, 0]) if r > 2 and c < columns else north_east
+            weights = predictors.mean
+            offset = (
+                weights[0] * (west - north)
+                + weights[1] * (north_west - north)
+                + weights[2] * (north_east - north)
+                + weights[3] * (west_west - north)
+                + weights[4] * (north_north - north)
+                + weights[5] * (corner - north)
+            )
+            fine = 16 * north + (offset >> 8)  # in 1/16
+            prediction = (fine + 8) >> 4
+            rounding = fine - 16 * prediction  # -8..7
+            activity = (
+                abs(west - north_west)
+                + abs(north - north_west)
+                + abs(north - north_east)
+                + ((abs(west - west_west) + abs(north - north_north)) >> 1)
+            )
+            activity_bin = _half_octaves(activity, 16)
+            west_residual = residuals[r, c - 1]
+            north_residual = residuals[r - 1, c]
+            nearby = (
+                2 * abs(west_residual)
+                + 2 * abs(north_residual)
+                + abs(residuals[r - 1, c + 1])
+                + abs(residuals[r - 1, c - 1])
+            )
+            nearby_bin = _half_octaves(nearby, 12)
+            # A second opinion: the median of W, N and the plane W + N - NW through them.
+            low, high = min(west, north), max(west, north)
+            median = min(max(west + north - north_west, low), high)
+            difference = 16 * median - fine
+            size = abs(difference)
+            level = (
+                0 if size < 6 else 1 if size < 16 else 2 if size < 48 else 3 if size < 128 else 4
+            )
+            difference_bin = 4 + level if difference > 0 else 4 - level
+
+            residual = 0
+            if not decoding:
+                residual = ((np.int64(plane.wanted[r - 1, c - 1, 0]) + 128) >> 8) - prediction
+            index[0] = _MEAN_ZERO_A + activity_bin * 12 + nearby_bin
+            index[1] = _MEAN_ZERO_B + activity_bin * 18 + 2 * difference_bin + (rounding < 0)
+            index[2] = _MEAN_ZERO_C + min(nearby, 63)
+            second = _SET_MEAN_BIN + activity_bin
+            bit = code_mixed(
+                coder, decoding, mixer, 3, _SET_MEAN, second, _CURVE_MEAN, residual != 0
+            )
+            if bit:
+                index[0] = (
+                    _MEAN_SIGN_A
+                    + difference_bin * 9
+                    + 3 * _sign_class(west_residual)
+                    + _sign_class(north_residual)
+                )
+                index[1] = _MEAN_SIGN_B + ((rounding + 8) >> 1) * 9 + difference_bin
+                negative = code_mixed(
+                    coder, decoding, mixer, 2, _SET_MEAN + 1, _SET_OTHER, _CURVE_MEAN + 1,
+                    residual < 0,
+                )  # fmt: skip
+                magnitude = abs(residual)
+                exponent = _bit_length(magnitude) - 1
+                reached = 0
+                while reached < 15:
+                    index[0] = _MEAN_SIZE_A + reached * 16 + activity_bin
+                    index[1] = _MEAN_SIZE_B + reached * 12 + nearby_bin
+                    index[2] = _MEAN_SIZE_C + reached * 10 + 2 * abs(difference_bin - 4) + negative
+                    more = code_mixed(
+                        coder, decoding, mixer, 3, _SET_MEAN + 2 + reached, second,
+                        _CURVE_MEAN + 2, reached < exponent,
+                    )  # fmt: skip
+                    if not more:
+                        break
+                    reached += 1
+                size = 1
+                for k in range(reached):
+                    bit = (magnitude >> (reached - 1 - k)) & 1
+                    if k < 2:
+                        index[0] = _MEAN_BITS_A + reached * 4 + (size & 1) + 2 * k
+                        index[1] = _MEAN_BITS_B + (2 * reached + k) * 16 + activity_bin
+                        bit = code_mixed(
+                            coder, decoding, mixer, 2, _SET_MEAN + 18 + k, _SET_OTHER,
+                            _CURVE_MEAN + 3, bit,
+                        )  # fmt: skip
+                    else:
+                        bit = code_bit(coder, decoding, 32768, bit)
+                    size = 2 * size + bit
+                residual = -size if negative else size
+            residuals[r, c] = residual
+            value = prediction + residual
+            if abs(value) > MAX_VALUE:
+                coder.registers[4] = 1
+                return
+            values[r, c, 0] = value
+
+
+@kernel
+def code_layer(
+    coder: Coder,
+    decoding: bool,
+    mixer: Mixer,
+    predictors: Predictors,
+    plane: Plane,
+    number: int,
+    layer: int,
+    end: int,
+    search: Search,
+) -> None:
+    """Code a layer after the means of plane ``number``, up to measurement ``end`` - 1."""
+    values = plane.values
+    rows = values.shape[0] - 2
+    columns = values.shape[1] - 2
+    index = mixer.index
+    first = _LAYER_STARTS[layer]
+    last = min(_LAYER_STARTS[layer + 1], end)
+    signs = np.zeros(NUM_MEASUREMENTS, np.int64)
+    magnitudes = np.zeros(NUM_MEASUREMENTS, np.int64)
+    band_first = 0
+    while _BAND_STARTS[band_first] < first:
+        band_first += 1
+    for r in range(1, rows + 1):
+        for c in range(1, columns + 1):
+            _predict(plane, number, predictors, r, c, rows, columns, first, last, signs, magnitudes)
+            own = values[r, c]
+            west = values[r, c - 1]
+            north = values[r - 1, c]
+            nonzero = _count_nonzero(own, 1, first)
+            before = 0
+            if band_first > 0:
+                before = _count_nonzero(own, _BAND_STARTS[band_first - 1], first)
+            band = band_first
+            while band < NUM_BANDS and _BAND_STARTS[band] < last:
+                start = _BAND_STARTS[band]
+                stop = min(_BAND_STARTS[band + 1], last)
+                total = 0
+                largest = 0
+                for i in range(start, stop):
+                    size = max(magnitudes[i], 0)
+                    total += size
+                    largest = max(largest, size)
+                west_count = _count_nonzero(west, start, stop)
+                north_count = _count_nonzero(north, start, stop)
+                others = 0
+                if number > 0:
+                    others = min(_count_nonzero(plane.luma[r, c], start, stop), 2)
+                if number > 1:
+                    others = 3 * others + min(_count_nonzero(plane.chroma[r, c], start, stop), 2)
+                total_bin = _bin(total)
+                index[0] = _FLAG_A + band * _BINS + total_bin
+                index[1] = _FLAG_B + band * 64 + min(west_count, 7) * 8 + min(north_count, 7)
+                index[2] = _FLAG_C + (band * 5 + min(before, 4)) * _BINS + _bin(largest)
+                index[3] = _FLAG_D + band * 27 + others * 3 + min(nonzero, 2)
+                flag = False
+                if not decoding:
+                    flag = _worth_coding(
+                        plane.wanted[r - 1, c - 1], magnitudes, start, stop, mixer, band,
+                        _SET_FLAG_BIN + total_bin, search,
+                    )  # fmt: skip
+                flag = code_mixed(
+                    coder, decoding, mixer, 4, _SET_FLAG + band, _SET_FLAG_BIN + total_bin,
+                    _CURVE_FLAG + band, flag,
+                )  # fmt: skip
+                before = 0
+                if not flag:
+                    for i in range(start, stop):
+                        own[i] = 0
+                    band += 1
+                    continue
+                for i in range(start, stop):
+                    magnitude = max(magnitudes[i], 0)
+                    size_bin = _bin(magnitude)
+                    signed = signs[i] if i < SIGNED else 0
+                    signed_bin = min((abs(signed) + 1024) >> 11, 7)
+                    west_size = abs(np.int64(west[i]))
+                    north_size = abs(np.int64(north[i]))
+                    diagonal = abs(np.int64(values[r - 1, c - 1, i])) + abs(
+                        np.int64(values[r - 1, c + 1, i])
+                    )
+                    one_back = abs(np.int64(own[i - 1])) if i > 1 else 0
+                    two_back = abs(np.int64(own[i - 2])) if i > 2 else 0
+                    three_back = abs(np.int64(own[i - 3])) if i > 3 else 0
+                    other = 0
+                    if number > 0:
+                        other = 3 * min(abs(np.int64(plane.luma[r, c, i])), 5)
+                    if number > 1:
+                        other += min(abs(np.int64(plane.chroma[r, c, i])), 2)
+                    wanted = 0
+                    if not decoding:
+                        wanted = np.int64(plane.wanted[r - 1, c - 1, i])
+                    level = 1
+                    if i < stop - 1 or before > 0:  # else the flag says that it is not zero
+                        following = 0
+                        if i + 1 < last:
+                            following = (west[i + 1] != 0) + (north[i + 1] != 0)
+                        index[0] = _ZERO_A + i * _BINS + size_bin
+                        index[1] = _ZERO_B + i * 64 + signed_bin * 8 + size_bin // 3
+                        index[2] = (
+                            _ZERO_C
+                            + i * 27
+                            + (min(west_size, 2) * 9 + min(north_size, 2) * 3 + min(diagonal, 2))
+                        )
+                        index[3] = _ZERO_D + (size_bin >> 1) + 12 * (
+                            27 * band
+                            + min(one_back, 2) * 9 + min(two_back, 2) * 3 + min(three_back, 2)
+                        )  # fmt: skip
+                        index[4] = (
+                            _ZERO_E
+                            + i * 32
+                            + min(nonzero, 7) * 4
+                            + min(following + (west_count + north_count > 1), 3)
+                        )
+                        index[5] = _ZERO_F + (i >> 3) * _FINE_BINS + _fine_bin(magnitude)
+                        index[6] = _ZERO_G + i * 18 + other
+                        second = _SET_ZERO_BIN + size_bin
+                        if not decoding:
+                            probability = probability_of_one(
+                                mixer, 7, _SET_ZERO + i, second, _CURVE_ZERO + i
+                            )
+                            level = _best_level(abs(wanted), probability, magnitude, search)
+                        bit = code_mixed(
+                            coder, decoding, mixer, 7, _SET_ZERO + i, second, _CURVE_ZERO + i,
+                            level > 0,
+                        )  # fmt: skip
+                        if not bit:
+                            own[i] = 0
+                            continue
+                    elif not decoding:
+                        level = max(1, (abs(wanted) + 90) >> 8)
+                    before += 1
+                    nonzero += 1
+                    index[0] = _ONE_A + i * _BINS + size_bin
+                    index[1] = _ONE_B + i * 16 + min(west_size, 3) * 4 + min(north_size, 3)
+                    index[2] = (
+                        _ONE_C + (band * 4 + min(max(one_back, two_back), 3)) * _BINS + size_bin
+                    )
+                    index[3] = _ONE_D + i * 32 + signed_bin * 4 + min(size_bin // 6, 3)
+                    index[4] = _ONE_E + i * 18 + other
+                    bit = code_mixed(
+                        coder, decoding, mixer, 5, _SET_ONE + i, _SET_ONE_BIN + size_bin,
+                        _CURVE_ONE + band, level > 1,
+                    )  # fmt: skip
+                    if bit:
+                        reached = 2
+                        while reached < _LEVELS:
+                            index[0] = _MORE_A + (reached - 1) * _BINS + size_bin
+                            index[1] = _MORE_B + (reached - 1) * 64 + i
+                            index[2] = (
+                                _MORE_C
+                                + (reached - 1) * 16
+                                + min(west_size + north_size + one_back, 15)
+                            )
+                            bit = code_mixed(
+                                coder, decoding, mixer, 3, _SET_MORE + reached - 1,
+                                _SET_OTHER + 1, _CURVE_MORE, level > reached,
+                            )  # fmt: skip
+                            if not bit:
+                                break
+                            reached += 1
+                        if reached == _LEVELS:
+                            reached += _code_escape(coder, decoding, mixer, level - _LEVELS)
+                            if reached > MAX_VALUE:
+                                coder.registers[4] = 1
+                                return
+                        level = reached
+                    else:
+                        level = 1
+                    negative = wanted < 0
+                    if i < SIGNED:
+                        index[0] = _SIGN_A + i * 33 + 16 + _clipped((signed + 512) >> 10, 16)
+                        index[1] = (
+                            _SIGN_B + i * 9 + 3 * _sign_class(west[i]) + _sign_class(north[i])
+                        )
+                        index[2] = _SIGN_C + i * 9 + min(level - 1, 2)
+                        if number > 1:
+                            index[2] += 3 * _sign_class(plane.chroma[r, c, i])
+                        negative = code_mixed(
+                            coder, decoding, mixer, 3, _SET_SIGN + i, _SET_OTHER + 2, _CURVE_SIGN,
+                            negative,
+                        )  # fmt: skip
+                    else:
+                        negative = code_bit(coder, decoding, 32768, negative)
+                    own[i] = -level if negative else level
+                    size = min(level, _VALUE_CLIP)
+                    for k in range(i + 1, last):
+                        magnitudes[k] += predictors.magnitude[OWN, i, k] * size
+                band += 1
+
+
+@inline_kernel
+def _code_escape(coder: Coder, decoding: bool, mixer: Mixer, value: int) -> int:
+    """Code a number >= 0 in exponential Golomb form, its length in adaptive decisions."""
+    length = _bit_length(value + 1) - 1 if value >= 0 else 0
+    reached = 0
+    while reached < 16:
+        mixer.index[0] = _ESCAPE + reached
+        bit = code_mixed(
+            coder, decoding, mixer, 1, _SET_MORE, _SET_OTHER + 1, _CURVE_MORE, reached < length
+        )
+        if not bit:
+            break
+        reached += 1
+    result = 1
+    for k in range(reached):
+        bit = code_bit(coder, decoding, 32768, ((value + 1) >> (reached - 1 - k)) & 1)
+        result = 2 * result + bit
+    return result - 1
+
+
+@inline_kernel
+def _best_level(size: int, probability: int, magnitude: int, search: Search) -> int:
+    """Choose a magnitude by squared error plus rate; ``probability`` is that of not being zero."""
+    level = (size + 128) >> 8
+    weight = search.rate_weight
+    if weight == 0:
+        return level
+    if size < search.dead_zone:
+        return 0
+    if size < 512:
+        rest = size - 256
+        best = size * size + weight * _rate(65536 - probability)
+        one_rate = _rate(probability) + 256 + 77
+        cost = rest * rest + weight * one_rate
+        level = 0
+        if cost < best:
+            level = 1
+            best = cost
+        if size > 384:
+            rest = size - 512
+            more = one_rate + 128 + _more_rate(magnitude)
+            if rest * rest + weight * more < best:
+                level = 2
+        return level
+    lower = size >> 8
+    rest = size - 256 * lower
+    over = 256 - rest
+    if rest * rest < over * over + weight * _more_rate(magnitude):
+        return lower
+    return lower + 1
+
+
+@inline_kernel
+def _more_rate(magnitude: int) -> int:
+    """Rate of one more in magnitude, 1/256 bit, of a two-sided exponential of this mean."""
+    return (256 * 23 * (MAGNITUDE_ONE // 16)) // (magnitude + (11 * MAGNITUDE_ONE) // 16)
+
+
+@inline_kernel
+def _worth_coding(
+    wanted: Array,
+    magnitudes: Array,
+    start: int,
+    stop: int,
+    mixer: Mixer,
+    band: int,
+    second: int,
+    search: Search,
+) -> bool:
+    """Say whether a band is better coded than left out, by squared error plus estimated rate."""
+    weight = search.rate_weight
+    gain = 0
+    rate = 0
+    largest = 0
+    for i in range(start, stop):
+        size = abs(np.int64(wanted[i]))
+        largest = max(largest, size)
+        magnitude = max(magnitudes[i], 64)
+        # Rate of "zero" and "not zero" for an exponential of the predicted mean.
+        p = (magnitude << 12) // (magnitude + MAGNITUDE_ONE)
+        zero_rate = np.int64(COST[4096 - p])
+        if size >= max(search.dead_zone, 128):
+            level = max(1, (size + 128) >> 8)
+            rest = size - 256 * level
+            more = np.int64(COST[max(p, 1)]) + 256 + 77
+            if level > 1:
+                more += 128 + (level - 1) * _more_rate(magnitude)
+            if size * size + weight * zero_rate > rest * rest + weight * more:
+                gain += size * size - rest * rest
+                rate += more
+                continue
+        rate += zero_rate
+    if weight == 0:
+        return largest >= 128
+    if gain == 0:
+        return False
+    probability = probability_of_one(mixer, 4, _SET_FLAG + band, second, _CURVE_FLAG + band)
+    rate += _rate(probability) - _rate(65536 - probability)
+    return gain > weight * rate

@@ -1,0 +1,385 @@
+"""The file: a signature, then typed chunks with lengths and checksums. Format version 0 (draft).
+
+Normative text: docs/format.md. Everything read here may come from a stranger: every size is
+checked before anything is allocated for it, and every byte must be accounted for.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cscodec.bitstream import contexts
+from cscodec.bitstream.layout import NUM_MEASUREMENTS, num_layers
+from cscodec.bitstream.quantize import MAX_STEP, MIN_STEP, STEP_UNIT
+from cscodec.errors import (
+    BadMagicError,
+    BitstreamError,
+    ChecksumError,
+    InvalidFieldError,
+    LimitExceededError,
+    TruncatedError,
+    UnsupportedVersionError,
+)
+
+SIGNATURE = b"\x8bCSC\r\n\x1a"
+FORMAT_VERSION = 0
+TILE_SIZE = 512  #: pixels on each side of a tile
+PATCH_SIZE = 8
+MODEL_ID_BYTES = 8
+MAX_DIMENSION = (1 << 24) - 1
+DEFAULT_MAX_PIXELS = 200_000_000
+
+HEADER_CHUNK = b"H"
+SEGMENT_CHUNK = b"S"
+ALPHA_CHUNK = b"A"
+ICC_CHUNK = b"i"
+EXIF_CHUNK = b"e"
+XMP_CHUNK = b"x"
+
+#: Width, height, channels, flags, coder, measurements, step, chroma step, zero cell, model id.
+HEADER = struct.Struct(f">IIBBBBHHB{MODEL_ID_BYTES}s")
+_FLAG_FULL_CHROMA = 1  # chroma planes are not subsampled
+_FLAG_ICC = 2
+_FLAG_EXIF = 4
+_FLAG_XMP = 8
+_KNOWN_FLAGS = _FLAG_FULL_CHROMA | _FLAG_ICC | _FLAG_EXIF | _FLAG_XMP
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a decoder must know before the first measurement.
+
+    Attributes
+    ----------
+    width, height : int
+        Pixels, 1..16777215.
+    channels : int
+        1 gray, 2 gray and alpha, 3 colour, 4 colour and alpha.
+    full_chroma : bool
+        Whether chroma planes have the size of the luma plane (4:4:4, else 4:2:0).
+    measurements : int
+        Numbers per patch beside the mean, 1..63.
+    step_code, chroma_step_code : int
+        Quantisation steps in 1/64.
+    zero_cell : int
+        How far from zero a measurement quantised to zero may lie, in 1/64 of a step.
+    model_id : bytes
+    coder_id : int
+    """
+
+    width: int
+    height: int
+    channels: int
+    full_chroma: bool
+    measurements: int
+    step_code: int
+    chroma_step_code: int
+    zero_cell: int
+    model_id: bytes
+    coder_id: int = contexts.CODER_ID
+
+    @property
+    def num_colours(self) -> int:
+        """1 or 3: channels without alpha."""
+        return 3 if self.channels >= 3 else 1
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether there is an alpha channel."""
+        return self.channels in (2, 4)
+
+    @property
+    def step(self) -> float:
+        """Step of the luma plane, in units of a sample."""
+        return self.step_code / STEP_UNIT
+
+    @property
+    def chroma_step(self) -> float:
+        """Step of the chroma planes."""
+        return self.chroma_step_code / STEP_UNIT
+
+    @property
+    def tile_grid(self) -> tuple[int, int]:
+        """Rows and columns of tiles."""
+        return -(-self.height // TILE_SIZE), -(-self.width // TILE_SIZE)
+
+    @property
+    def num_tiles(self) -> int:
+        """Number of tiles."""
+        rows, columns = self.tile_grid
+        return rows * columns
+
+    @property
+    def num_layers(self) -> int:
+        """Layers per tile."""
+        return num_layers(self.measurements)
+
+    def tile_box(self, tile: int) -> tuple[int, int, int, int]:
+        """Return x, y, width and height of a tile in pixels."""
+        row, column = divmod(tile, self.tile_grid[1])
+        x, y = column * TILE_SIZE, row * TILE_SIZE
+        return x, y, min(TILE_SIZE, self.width - x), min(TILE_SIZE, self.height - y)
+
+    def patch_grids(self, tile: int) -> list[tuple[int, int]]:
+        """Return rows and columns of patches in each plane of a tile."""
+        _, _, width, height = self.tile_box(tile)
+        grids = []
+        for plane in range(self.num_colours):
+            unit = PATCH_SIZE if plane == 0 or self.full_chroma else 2 * PATCH_SIZE
+            grids.append((-(-height // unit), -(-width // unit)))
+        return grids
+
+
+@dataclass(frozen=True)
+class Container:
+    """The parts of a file.
+
+    Attributes
+    ----------
+    header : Header
+    segments : list of list of bytes
+        Entropy-coded data, by layer and tile. A file cut short has fewer.
+    alpha : bytes or None
+        A PNG stream.
+    icc_profile, exif, xmp : bytes or None
+    """
+
+    header: Header
+    segments: Sequence[Sequence[bytes]]
+    alpha: bytes | None = None
+    icc_profile: bytes | None = None
+    exif: bytes | None = None
+    xmp: bytes | None = None
+    layer_bytes: tuple[int, ...] = field(default=(), compare=False)
+
+
+def pack(container: Container) -> bytes:
+    """Return the bytes of a file."""
+    header = container.header
+    flags = _FLAG_FULL_CHROMA if header.full_chroma else 0
+    tail = []
+    for kind, flag, payload in (
+        (ALPHA_CHUNK, 0, container.alpha),
+        (ICC_CHUNK, _FLAG_ICC, container.icc_profile),
+        (EXIF_CHUNK, _FLAG_EXIF, container.exif),
+        (XMP_CHUNK, _FLAG_XMP, container.xmp),
+    ):
+        if payload is not None:
+            flags |= flag
+            tail.append(_chunk(kind, payload))
+    fields = HEADER.pack(
+        header.width,
+        header.height,
+        header.channels,
+        flags,
+        header.coder_id,
+        header.measurements,
+        header.step_code,
+        header.chroma_step_code,
+        header.zero_cell,
+        header.model_id,
+    )
+    segments = [_chunk(SEGMENT_CHUNK, part) for layer in container.segments for part in layer]
+    return b"".join(
+        [SIGNATURE, bytes([FORMAT_VERSION]), _chunk(HEADER_CHUNK, fields), *segments, *tail]
+    )
+
+
+def unpack(
+    data: bytes, *, max_pixels: int = DEFAULT_MAX_PIXELS, allow_partial: bool = False
+) -> Container:
+    """Parse a file: inverse of :func:`pack`.
+
+    Parameters
+    ----------
+    data : bytes
+    max_pixels : int
+        Refuse pictures of more pixels than this.
+    allow_partial : bool
+        Return what is there if the file ends early or a chunk after the header is damaged.
+
+    Raises
+    ------
+    BitstreamError
+        One of its kinds, see :mod:`cscodec.errors`.
+    """
+    reader = _Reader(data)
+    _check_signature(data)
+    reader.position = len(SIGNATURE) + 1
+    kind, payload = reader.chunk()
+    if kind != HEADER_CHUNK:
+        raise InvalidFieldError(f"the first chunk is {kind!r}, it must be the header, b'H'")
+    header, flags = _parse_header(payload, max_pixels)
+
+    segments: list[list[bytes]] = [[] for _ in range(header.num_layers)]
+    layer_bytes = [0] * header.num_layers
+    optional: dict[bytes, bytes] = {}
+    expected = [ALPHA_CHUNK] if header.has_alpha else []
+    expected += [
+        kind
+        for kind, flag in ((ICC_CHUNK, _FLAG_ICC), (EXIF_CHUNK, _FLAG_EXIF), (XMP_CHUNK, _FLAG_XMP))
+        if flags & flag
+    ]
+    try:
+        for layer in range(header.num_layers):
+            while len(segments[layer]) < header.num_tiles:
+                start = reader.position
+                kind, payload = reader.chunk()
+                if kind == SEGMENT_CHUNK:
+                    segments[layer].append(payload)
+                    layer_bytes[layer] += reader.position - start
+                else:
+                    _skip_unknown(kind)
+        while expected:
+            kind, payload = reader.chunk()
+            if kind == expected[0]:
+                optional[expected.pop(0)] = payload
+            else:
+                _skip_unknown(kind)
+        while reader.position < len(data):
+            kind, _ = reader.chunk()
+            _skip_unknown(kind)
+    except BitstreamError:
+        if not allow_partial:
+            raise
+    return Container(
+        header,
+        segments,
+        optional.get(ALPHA_CHUNK),
+        optional.get(ICC_CHUNK),
+        optional.get(EXIF_CHUNK),
+        optional.get(XMP_CHUNK),
+        tuple(layer_bytes),
+    )
+
+
+def _check_signature(data: bytes) -> None:
+    if data[: len(SIGNATURE)] != SIGNATURE:
+        if data and SIGNATURE.startswith(data):
+            raise TruncatedError(f"only {len(data)} bytes, not even the signature is whole")
+        reason = "it is empty" if not data else f"it begins with {data[:7].hex(' ')}"
+        raise BadMagicError(f"not a cscodec file ({reason}, a .csc file with {SIGNATURE.hex(' ')})")
+    if len(data) == len(SIGNATURE):
+        raise TruncatedError("the file ends after the signature")
+    version = data[len(SIGNATURE)]
+    if version != FORMAT_VERSION:
+        raise UnsupportedVersionError(
+            f"format version {version}; this release reads version {FORMAT_VERSION}: "
+            "update cscodec, or encode the picture again"
+        )
+
+
+def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
+    if len(payload) != HEADER.size:
+        raise InvalidFieldError(f"header has {len(payload)} bytes, it must have {HEADER.size}")
+    (
+        width,
+        height,
+        channels,
+        flags,
+        coder_id,
+        measurements,
+        step_code,
+        chroma_step_code,
+        zero_cell,
+        model_id,
+    ) = HEADER.unpack(payload)
+    for name, value, low, high in (
+        ("width", width, 1, MAX_DIMENSION),
+        ("height", height, 1, MAX_DIMENSION),
+        ("channels", channels, 1, 4),
+        ("measurements", measurements, 1, NUM_MEASUREMENTS - 1),
+        ("step", step_code, round(MIN_STEP * STEP_UNIT), round(MAX_STEP * STEP_UNIT)),
+        ("chroma step", chroma_step_code, round(MIN_STEP * STEP_UNIT), round(MAX_STEP * STEP_UNIT)),
+    ):
+        if not low <= value <= high:
+            raise InvalidFieldError(f"{name} is {value}; allowed are {low} to {high}")
+    if flags & ~_KNOWN_FLAGS:
+        raise InvalidFieldError(f"reserved flags are set: {flags & ~_KNOWN_FLAGS:#04x}")
+    if flags & _FLAG_FULL_CHROMA and channels < 3:
+        raise InvalidFieldError("a gray picture cannot have chroma flags")
+    if coder_id != contexts.CODER_ID:
+        raise UnsupportedVersionError(f"entropy coder {coder_id} is not known to this release")
+    if width * height > max_pixels:
+        raise LimitExceededError(
+            f"the header claims {width} x {height} pixels; the limit is {max_pixels} "
+            "(raise max_pixels or --max-pixels if you trust the file)"
+        )
+    full_chroma = bool(flags & _FLAG_FULL_CHROMA)
+    header = Header(
+        width,
+        height,
+        channels,
+        full_chroma,
+        measurements,
+        step_code,
+        chroma_step_code,
+        zero_cell,
+        model_id,
+        coder_id,
+    )
+    return header, flags
+
+
+def _skip_unknown(kind: bytes) -> None:
+    """Pass over an unknown ancillary chunk; all others have no business where they stand."""
+    if kind in (HEADER_CHUNK, SEGMENT_CHUNK, ALPHA_CHUNK, ICC_CHUNK, EXIF_CHUNK, XMP_CHUNK):
+        raise InvalidFieldError(f"chunk {kind!r} is not expected here")
+    if not kind.islower():
+        raise UnsupportedVersionError(f"critical chunk {kind!r} is not known to this release")
+
+
+def _chunk(kind: bytes, payload: bytes) -> bytes:
+    checksum = zlib.crc32(kind + payload)
+    return kind + _varint(len(payload)) + payload + checksum.to_bytes(4, "big")
+
+
+def _varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first; all bytes but the last have the high bit set."""
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+class _Reader:
+    """A position in the bytes, and the chunks from there on."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def chunk(self) -> tuple[bytes, bytes]:
+        start = self.position
+        data = self.data
+        if start >= len(data):
+            raise TruncatedError(f"the file ends at byte {start}, where a chunk should begin")
+        length, begin = self._length(start + 1)
+        end = begin + length
+        if end + 4 > len(data):
+            raise TruncatedError(
+                f"chunk at byte {start} needs {end + 4 - start} bytes, {len(data) - start} are left"
+            )
+        kind, payload = data[start : start + 1], data[begin:end]
+        if zlib.crc32(kind + payload) != int.from_bytes(data[end : end + 4], "big"):
+            raise ChecksumError(f"chunk at byte {start} is damaged: its checksum does not match")
+        self.position = end + 4
+        return kind, payload
+
+    def _length(self, position: int) -> tuple[int, int]:
+        length = 0
+        for k in range(5):
+            if position + k >= len(self.data):
+                raise TruncatedError("the file ends inside the length of a chunk")
+            byte = self.data[position + k]
+            length |= (byte & 127) << (7 * k)
+            if byte < 128:
+                if k > 0 and byte == 0:
+                    raise InvalidFieldError("the length of a chunk is not in its shortest form")
+                return length, position + k + 1
+        raise LimitExceededError("the length of a chunk has more than 5 bytes")

@@ -1,0 +1,330 @@
+"""Tiles of quantised measurements to entropy-coded segments and back: coder 1, context mixing.
+
+A tile is coded in layers, each a segment of its own; what a segment's contexts have learned goes
+on to the next. The tables that a tile starts from come with the model, or are neutral.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.bitstream import _contexts as kernels
+from cscodec.bitstream._range_coder import (
+    CURVE_POINTS,
+    CURVE_RATE,
+    MAX_INPUTS,
+    SLOT_LIMIT,
+    SQUASH,
+    WEIGHT_LIMIT,
+    WEIGHT_ONE,
+    Coder,
+    Mixer,
+)
+from cscodec.bitstream.layout import (
+    LAYERS,
+    NUM_MEASUREMENTS,
+    NUM_PLANES,
+    NUM_SOURCES,
+    OWN,
+    SIGNED,
+    num_layers,
+)
+from cscodec.errors import InvalidFieldError, InvalidModelError, TruncatedError
+
+CODER_ID = 1
+
+Values = npt.NDArray[np.int16]
+Wanted = npt.NDArray[np.int32]
+Array = npt.NDArray[Any]
+
+_WEIGHT_RATE = 10
+# No decision costs more than 12 bits, and no value needs more than 51 of them.
+_MOST_BYTES_PER_VALUE = 80
+
+_SHAPES: dict[str, tuple[tuple[int, ...], type[np.integer[Any]]]] = {
+    "slots": ((NUM_PLANES, kernels.NUM_SLOTS), np.uint16),
+    "counts": ((NUM_PLANES, kernels.NUM_SLOTS), np.uint8),
+    "weights": ((NUM_PLANES, kernels.NUM_SETS, MAX_INPUTS), np.int32),
+    "curves": ((NUM_PLANES, kernels.NUM_CURVES, CURVE_POINTS), np.uint16),
+    "sign_predictors": ((NUM_PLANES, NUM_SOURCES, SIGNED, SIGNED), np.int16),
+    "magnitude_predictors": (
+        (NUM_PLANES, NUM_SOURCES, NUM_MEASUREMENTS, NUM_MEASUREMENTS),
+        np.int16,
+    ),
+    "magnitude_offsets": ((NUM_PLANES, NUM_MEASUREMENTS), np.int16),
+    "mean_predictors": ((NUM_PLANES, 6), np.int16),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CoderTables:
+    """What the entropy coder starts from, for three planes (Y, Cb, Cr).
+
+    Attributes
+    ----------
+    slots, counts : ndarray, (3, slots) uint16 and uint8
+        Probabilities (of 65536) of every context and how firmly they are believed.
+    weights : ndarray, (3, sets, 8) int32
+        Mixing weights; 65536 is 1. Two sets are added for every decision.
+    curves : ndarray, (3, curves, 25) uint16
+        Probability at every whole logit.
+    sign_predictors, magnitude_predictors, magnitude_offsets, mean_predictors : ndarray, int16
+        See :class:`cscodec.bitstream._contexts.Predictors`.
+    """
+
+    slots: Array
+    counts: Array
+    weights: Array
+    curves: Array
+    sign_predictors: Array
+    magnitude_predictors: Array
+    magnitude_offsets: Array
+    mean_predictors: Array
+
+    def __post_init__(self) -> None:
+        for name in _SHAPES:
+            getattr(self, name).flags.writeable = False
+
+    @classmethod
+    def from_mapping(cls, tables: Mapping[str, Array]) -> CoderTables:
+        """Take a model's tables; an empty mapping gives the neutral ones.
+
+        Raises
+        ------
+        InvalidModelError
+            If an array is missing, superfluous, or of the wrong shape, type or range.
+        """
+        if not tables:
+            return neutral_tables()
+        if set(tables) != set(_SHAPES):
+            odd = ", ".join(sorted(set(tables) ^ set(_SHAPES)))
+            raise InvalidModelError(f"entropy coder tables missing or unknown: {odd}")
+        for name, (shape, dtype) in _SHAPES.items():
+            if tables[name].shape != shape or tables[name].dtype != dtype:
+                raise InvalidModelError(
+                    f"entropy coder table {name!r} is {tables[name].dtype} {tables[name].shape}, "
+                    f"expected {np.dtype(dtype)} {shape}"
+                )
+        if np.abs(tables["weights"]).max() > WEIGHT_LIMIT:
+            raise InvalidModelError(f"a mixing weight is above {WEIGHT_LIMIT}")
+        return cls(**{name: tables[name] for name in _SHAPES})
+
+    def as_mapping(self) -> dict[str, Array]:
+        """Inverse of :meth:`from_mapping`."""
+        return {name: getattr(self, name) for name in _SHAPES}
+
+    def mixer(self, plane: int) -> Mixer:
+        """Return a fresh adaptive state for one plane."""
+        counts = np.minimum(self.counts[plane].astype(np.uint32), SLOT_LIMIT)
+        return Mixer(
+            slots=(self.slots[plane].astype(np.uint32) << 16) | (1 << 15) | counts,
+            weights=self.weights[plane].copy(),
+            curves=self.curves[plane].astype(np.int32),
+            rates=np.array([_WEIGHT_RATE, CURVE_RATE], np.int64),
+            index=np.zeros(MAX_INPUTS, np.int64),
+            logits=np.zeros(MAX_INPUTS, np.int64),
+        )
+
+    def predictors(self, plane: int) -> kernels.Predictors:
+        """Return the linear predictors of one plane."""
+        return kernels.Predictors(
+            sign=self.sign_predictors[plane],
+            magnitude=self.magnitude_predictors[plane],
+            magnitude_offset=self.magnitude_offsets[plane],
+            mean=self.mean_predictors[plane],
+        )
+
+
+@lru_cache(maxsize=1)
+def neutral_tables() -> CoderTables:
+    """Return tables that no training has touched: even odds, the nearest neighbours as predictors."""
+    tables = {name: np.zeros(shape, dtype) for name, (shape, dtype) in _SHAPES.items()}
+    tables["slots"] += 32768
+    tables["weights"] += int(0.175 * WEIGHT_ONE)
+    knots = SQUASH[np.minimum(np.arange(CURVE_POINTS) << 8, len(SQUASH) - 1)]
+    tables["curves"] += knots.astype(np.uint16)
+    one = kernels.MAGNITUDE_ONE
+    for i in range(1, NUM_MEASUREMENTS):
+        for source, share in enumerate((0.25, 0.25, 0.12, 0.12)):
+            tables["magnitude_predictors"][:, source, i, i] = int(share * one)
+        for j in range(max(1, i - 3), i):
+            tables["magnitude_predictors"][:, OWN, j, i] = one // 12
+    tables["magnitude_offsets"] += one // 20
+    tables["mean_predictors"][:, 0] = 3 * 4096 // 4
+    tables["mean_predictors"][:, 1] = -(4096 // 2)
+    tables["mean_predictors"][:, 2] = 4096 // 4
+    return CoderTables(**tables)
+
+
+class TileState:
+    """Planes of one tile and their adaptive states, between one layer and the next.
+
+    Parameters
+    ----------
+    shapes : sequence of (rows, columns)
+        Patches of Y, or of Y, Cb and Cr.
+    tables : CoderTables
+    measurements : int
+        Beside the mean, 1..63.
+    """
+
+    def __init__(
+        self, shapes: Sequence[tuple[int, int]], tables: CoderTables, measurements: int
+    ) -> None:
+        self.shapes = list(shapes)
+        self.measurements = measurements
+        self.mixers = [tables.mixer(number) for number in range(len(self.shapes))]
+        self.predictors = [tables.predictors(number) for number in range(len(self.shapes))]
+        self.values = [
+            np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
+            for rows, columns in self.shapes
+        ]
+
+    def inner_values(self) -> list[Values]:
+        """Quantised measurements of each plane, (rows, columns, 64) int16, without their frame."""
+        return [values[1:-1, 1:-1] for values in self.values]
+
+    def code_layer(
+        self,
+        coder: Coder,
+        decoding: bool,
+        layer: int,
+        wanted: Sequence[Wanted],
+        search: kernels.Search,
+    ) -> None:
+        """Run the kernels of one layer over all planes."""
+        luma = self.values[0]
+        for number, values in enumerate(self.values):
+            if number == 1 and layer > 0:
+                luma = _magnitudes_at(self.values[0], self.shapes[1])
+            plane = kernels.Plane(
+                values, wanted[number], luma, self.values[1] if number == 2 else values
+            )
+            if layer == 0:
+                kernels.code_means(
+                    coder, decoding, self.mixers[number], self.predictors[number], plane
+                )
+            else:
+                kernels.code_layer(
+                    coder,
+                    decoding,
+                    self.mixers[number],
+                    self.predictors[number],
+                    plane,
+                    number,
+                    layer,
+                    self.measurements + 1,
+                    search,
+                )
+
+
+def encode_tile(
+    wanted: Sequence[Wanted],
+    tables: CoderTables,
+    *,
+    measurements: int = NUM_MEASUREMENTS - 1,
+    rate_weight: float = 0.0,
+) -> tuple[list[bytes], list[Values]]:
+    """Quantise and code the measurements of a tile.
+
+    Parameters
+    ----------
+    wanted : sequence of ndarray, (rows, columns, 64) int32
+        For every plane the measurements in units of 1/256 step.
+    measurements : int
+        Only the mean and this many measurements are coded.
+    rate_weight : float
+        λ: squared steps of error that one bit is worth; 0 rounds to the nearest.
+
+    Returns
+    -------
+    segments : list of bytes
+        One per layer.
+    values : list of ndarray, (rows, columns, 64) int16
+        What a decoder will find.
+    """
+    state = TileState([plane.shape[:2] for plane in wanted], tables, measurements)  # type: ignore[misc]
+    return _encode_with(state, wanted, rate_weight), state.inner_values()
+
+
+def _encode_with(state: TileState, wanted: Sequence[Wanted], rate_weight: float) -> list[bytes]:
+    search = kernels.Search(round(rate_weight * 256), 100 if rate_weight > 0 else 0)
+    segments = []
+    patches = sum(rows * columns for rows, columns in state.shapes)
+    for layer in range(num_layers(state.measurements)):
+        width = LAYERS[layer + 1] - LAYERS[layer]
+        data = np.empty(patches * width * _MOST_BYTES_PER_VALUE + 16, np.uint8)
+        coder = Coder(np.array([0, 0xFFFFFFFF, 0, 0, 0], np.int64), data)
+        state.code_layer(coder, False, layer, wanted, search)
+        segments.append(_finish(coder))
+    return segments
+
+
+def decode_tile(
+    segments: Sequence[bytes],
+    shapes: Sequence[tuple[int, int]],
+    tables: CoderTables,
+    *,
+    measurements: int = NUM_MEASUREMENTS - 1,
+) -> list[Values]:
+    """Decode the first ``len(segments)`` layers of a tile: inverse of :func:`encode_tile`.
+
+    Returns
+    -------
+    list of ndarray, (rows, columns, 64) int16
+        Measurements of layers that are not given are zero.
+
+    Raises
+    ------
+    InvalidFieldError, TruncatedError
+        If a segment does not hold what it should.
+    """
+    state = TileState(shapes, tables, measurements)
+    nothing = np.zeros((1, 1, NUM_MEASUREMENTS), np.int32)
+    search = kernels.Search(0, 0)
+    for layer, segment in enumerate(segments):
+        data = np.array(bytearray(segment), np.uint8)  # writable: one kernel serves both ways
+        window = int.from_bytes(segment[:4].ljust(4, b"\0"), "big")
+        coder = Coder(np.array([0, 0xFFFFFFFF, 4, window, 0], np.int64), data)
+        state.code_layer(coder, True, layer, [nothing] * len(shapes), search)
+        if coder.registers[4]:
+            raise InvalidFieldError(f"layer {layer}: a measurement is larger than 16 bits hold")
+        if len(data) > coder.registers[2]:
+            raise InvalidFieldError(
+                f"layer {layer}: {len(data) - coder.registers[2]} bytes too many"
+            )
+    return state.inner_values()
+
+
+def _finish(coder: Coder) -> bytes:
+    """End a segment with the fewest bytes that, followed by zeros, lie in the last interval."""
+    low, high, position = (int(value) for value in coder.registers[:3])
+    if position > len(coder.data):
+        raise TruncatedError("the entropy coder's buffer was too small")
+    tail = b""
+    for num_bytes in range(5):
+        unit = 1 << (8 * (4 - num_bytes))
+        value = -(-low // unit) * unit
+        if value <= high:
+            tail = value.to_bytes(4, "big")[:num_bytes]
+            break
+    return (coder.data[:position].tobytes() + tail).rstrip(b"\0")
+
+
+def _magnitudes_at(luma: Values, shape: tuple[int, int]) -> Values:
+    """Rounded mean magnitudes of the luma patches that each chroma patch covers, framed."""
+    rows, columns = shape
+    inner = np.abs(luma[1:-1, 1:-1].astype(np.int32))
+    if inner.shape[:2] != shape:  # 4:2:0
+        pad = ((0, 2 * rows - inner.shape[0]), (0, 2 * columns - inner.shape[1]), (0, 0))
+        inner = np.pad(inner, pad)
+        inner = (inner[::2, ::2] + inner[1::2, ::2] + inner[::2, 1::2] + inner[1::2, 1::2] + 2) >> 2
+    framed = np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
+    framed[1:-1, 1:-1] = inner
+    return framed

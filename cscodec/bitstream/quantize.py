@@ -1,0 +1,69 @@
+"""Steps and quantisation: measurements in an orthonormal basis to integers and back.
+
+All measurements of a picture share one step Δ, stored in 1/64. The basis being orthonormal, an
+error of Δ in a measurement is an error of Δ in the picture, whichever measurement it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.errors import InvalidInputError
+
+STEP_UNIT = 64  #: steps are stored as multiples of 1/64
+MIN_STEP = 0.25
+MAX_STEP = 1000.0
+WANTED_UNIT = 256  #: the encoder decides on measurements in 1/256 of a step
+CENTRE = 128.0  #: subtracted from samples before they are measured
+
+Float32Array = npt.NDArray[np.float32]
+
+_STEP_AT_50 = 36.0
+_STEP_AT_100 = 0.5
+_STEP_AT_0 = 225.0
+
+
+def step_for_quality(quality: float) -> float:
+    """Return the step Δ for a quality of 0..100; falls strictly.
+
+    From 50 on the step falls linearly, below it grows like the reciprocal of the quality: the
+    scale that users of JPEG know.
+
+    Raises
+    ------
+    InvalidInputError
+        If the quality is outside 0..100.
+    """
+    if not 0 <= quality <= 100:
+        raise InvalidInputError(f"quality is {quality:g}; allowed are 0 to 100")
+    if quality >= 50:
+        return _STEP_AT_50 + (quality - 50) / 50 * (_STEP_AT_100 - _STEP_AT_50)
+    offset = 50 * _STEP_AT_50 / _STEP_AT_0  # so that quality 0 has a finite step
+    return 50 * _STEP_AT_50 / (quality + offset * (1 - quality / 50))
+
+
+def step_code(step: float) -> int:
+    """Return a step as the file stores it.
+
+    Raises
+    ------
+    InvalidInputError
+        If the step is outside 0.25..1000.
+    """
+    if not MIN_STEP <= step <= MAX_STEP:
+        raise InvalidInputError(f"step is {step:g}; allowed are {MIN_STEP:g} to {MAX_STEP:g}")
+    return round(step * STEP_UNIT)
+
+
+def scaled(measurements: npt.NDArray[Any], step: float) -> npt.NDArray[np.int32]:
+    """Return measurements in 1/256 of a step, rounded: (..., 64) float32 to int32."""
+    factor = np.float32(WANTED_UNIT / step)
+    return np.rint(measurements * factor).astype(np.int32)
+
+
+def dequantize(values: npt.NDArray[np.int16], step: float) -> Float32Array:
+    """Return the centres of the quantisation cells: (..., 64) int16 to float32."""
+    return values.astype(np.float32) * np.float32(step)
