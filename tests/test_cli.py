@@ -422,7 +422,7 @@ def test_help_loads_nothing_numerical_and_is_fast() -> None:
     code = (
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom cscodec.cli import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit: pass\n"
-        "heavy = {'numba', 'scipy', 'skimage', 'numpy', 'PIL', 'rich', 'imageio'}\n"
+        "heavy = {'numba', 'scipy', 'skimage', 'numpy', 'PIL', 'imageio'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     result = subprocess.run(
