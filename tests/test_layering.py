@@ -16,7 +16,8 @@ PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
 _BASE = {"errors", "_jit", "parallel"}
-_CORE = _BASE | {"sensing", "model", "bitstream", "codec"}
+_PARTS = {"alpha", "colour", "rate_control", "restoration"}  # of the codec
+_CORE = _BASE | {"sensing", "model", "bitstream", "codec"} | _PARTS
 _MEASURES = {"evaluation.metrics", "evaluation.report"}  # leaves: numbers in, numbers or text out
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -28,7 +29,11 @@ ALLOWED: dict[str, set[str]] = {
     "sensing": _BASE,
     "model": {"errors", "sensing"},
     "bitstream": _BASE | {"sensing", "model"},
-    "codec": _BASE | {"sensing", "model", "bitstream"},
+    "alpha": {"errors"},
+    "colour": {"errors"},
+    "rate_control": {"errors", "bitstream"},
+    "restoration": _BASE | {"sensing", "model", "bitstream"},
+    "codec": _CORE - {"codec"},
     "learning": _CORE | {"images"} | _MEASURES,
     "evaluation": _CORE | {"images", "learning"} | _MEASURES,
     "plugins": _CORE | {"images"},
