@@ -50,7 +50,8 @@ from cscodec.model import Model, System
 from cscodec.sensing.patches import extract_patches
 
 VALIDATION_SIDE = 256  #: pixels; centres of held-out pictures, so that a measurement takes moments
-_MAX_START_BATCHES = 1000
+_START_PATCHES = 8  # per atom, to choose the first dictionary from
+_MAX_START_BATCHES = 100
 _CHANNELS: tuple[Channel, ...] = ("luma", "chroma")
 
 Uint8Array = npt.NDArray[np.uint8]
@@ -348,8 +349,9 @@ def _start_learner(options: TrainingOptions, corpus: Corpus) -> OnlineLearner:
         rho=options.rho,
         seed=options.seed,
     )
+    size = max(options.batch_size, min(_START_PATCHES * options.atoms, corpus.window_size))
     for _ in range(_MAX_START_BATCHES):
-        learner.partial_fit(corpus.next_batch(options.batch_size))
+        learner.partial_fit(corpus.next_batch(size))
         if learner.is_started:
             return learner
         if corpus.window_size < options.atoms:
