@@ -27,7 +27,7 @@ from cscodec.model import Model, System, find_model, load_model
 from cscodec.parallel import parallel_map
 from cscodec.rate_control import Target, step_for_target
 from cscodec.restoration import DECODERS, Quantised, restore_plane
-from cscodec.sensing.patches import extract_patches
+from cscodec.sensing.patches import extract_patches, patch_grid
 from cscodec.sensing.pursuit import multiplied
 
 Pixels = npt.NDArray[np.uint8]
@@ -341,7 +341,6 @@ class _EncodingJob:
         self.effort = effort
         self.workers = workers
         self.tables = CoderTables.from_mapping(model.tables)
-        self.transforms = [_analysis(system) for system in (model.luma, model.chroma)]
         self.kept: dict[tuple[int, bool], list[Float32Array]] = {}
 
     def file(self, parts: Container, keep: bool = False) -> bytes:
@@ -380,13 +379,8 @@ class _EncodingJob:
         if key in self.kept:
             return self.kept[key]
         x, y, width, height = header.tile_box(tile)
-        planes = split_colours(self.colours[y : y + height, x : x + width])
-        if not header.full_chroma:
-            planes[1:] = [halve(plane) for plane in planes[1:]]
-        measured = []
-        for number, plane in enumerate(planes):
-            product = multiplied(extract_patches(plane), self.transforms[number > 0])
-            measured.append(product.reshape(*header.patch_grids(tile)[number], NUM_MEASUREMENTS))
+        colours = self.colours[y : y + height, x : x + width]
+        measured = measure_colours(colours, self.model, full_chroma=header.full_chroma)
         if keep:
             self.kept[key] = measured
         return measured
@@ -519,6 +513,32 @@ class _DecodingJob:
                 samples, y, x = double(samples), 2 * y, 2 * x
             restored.append(samples[y : y + height, x : x + width])
         return join_colours(restored)
+
+
+def measure_colours(colours: Pixels, model: Model, *, full_chroma: bool) -> list[Float32Array]:
+    """Take the measurements of a picture or tile in the models' orthonormal bases.
+
+    Parameters
+    ----------
+    colours : ndarray, (H, W) or (H, W, 3) uint8
+    model : Model
+    full_chroma : bool
+        Whether chroma keeps its size (4:4:4) or is halved (4:2:0).
+
+    Returns
+    -------
+    list of ndarray, (rows, columns, 64) float32
+        Per plane: 8 times the mean of every patch, then its measurements; zeros after the last.
+    """
+    planes = split_colours(colours)
+    if not full_chroma:
+        planes[1:] = [halve(plane) for plane in planes[1:]]
+    measured = []
+    for number, plane in enumerate(planes):
+        transform = _analysis(model.chroma if number > 0 else model.luma)
+        grid = patch_grid((plane.shape[0], plane.shape[1]))
+        measured.append(multiplied(extract_patches(plane), transform).reshape(*grid, -1))
+    return measured
 
 
 def _analysis(system: System) -> Float32Array:

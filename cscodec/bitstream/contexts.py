@@ -143,7 +143,7 @@ class CoderTables:
 
 @lru_cache(maxsize=1)
 def neutral_tables() -> CoderTables:
-    """Return tables that no training has touched: even odds, the nearest neighbours as predictors."""
+    """Return untrained tables: even odds, and the nearest neighbours as predictors."""
     tables = {name: np.zeros(shape, dtype) for name, (shape, dtype) in _SHAPES.items()}
     tables["slots"] += 32768
     tables["weights"] += int(0.175 * WEIGHT_ONE)
@@ -202,7 +202,7 @@ class TileState:
         luma = self.values[0]
         for number, values in enumerate(self.values):
             if number == 1 and layer > 0:
-                luma = _magnitudes_at(self.values[0], self.shapes[1])
+                luma = magnitudes_at(self.values[0], self.shapes[1])
             plane = kernels.Plane(
                 values, wanted[number], luma, self.values[1] if number == 2 else values
             )
@@ -250,10 +250,11 @@ def encode_tile(
         What a decoder will find.
     """
     state = TileState([plane.shape[:2] for plane in wanted], tables, measurements)  # type: ignore[misc]
-    return _encode_with(state, wanted, rate_weight), state.inner_values()
+    return encode_with(state, wanted, rate_weight), state.inner_values()
 
 
-def _encode_with(state: TileState, wanted: Sequence[Wanted], rate_weight: float) -> list[bytes]:
+def encode_with(state: TileState, wanted: Sequence[Wanted], rate_weight: float) -> list[bytes]:
+    """Code a tile with a state that may have seen others: see :func:`encode_tile`."""
     search = kernels.Search(round(rate_weight * 256), 100 if rate_weight > 0 else 0)
     segments = []
     patches = sum(rows * columns for rows, columns in state.shapes)
@@ -317,7 +318,7 @@ def _finish(coder: Coder) -> bytes:
     return (coder.data[:position].tobytes() + tail).rstrip(b"\0")
 
 
-def _magnitudes_at(luma: Values, shape: tuple[int, int]) -> Values:
+def magnitudes_at(luma: Values, shape: tuple[int, int]) -> Values:
     """Rounded mean magnitudes of the luma patches that each chroma patch covers, framed."""
     rows, columns = shape
     inner = np.abs(luma[1:-1, 1:-1].astype(np.int32))

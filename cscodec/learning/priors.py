@@ -1,0 +1,286 @@
+"""The entropy coder's tables, learned from pictures: predictors first, then adaptive states.
+
+Predictors are weighted least-squares fits of a measurement (its value, its magnitude) to what a
+decoder knows when it meets it. The states of contexts, mixing weights and curves are simply those
+that the coder itself reaches on training pictures, at steps over the whole useful range.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.bitstream._contexts import MAGNITUDE_ONE, SIGN_ONE
+from cscodec.bitstream.contexts import CoderTables, TileState, encode_with, neutral_tables
+from cscodec.bitstream.layout import (
+    CHROMA,
+    LAYERS,
+    LUMA,
+    NEIGHBOURS,
+    NUM_CAUSAL,
+    NUM_MEASUREMENTS,
+    NUM_PLANES,
+    OWN,
+    SIGNED,
+)
+from cscodec.bitstream.quantize import scaled
+from cscodec.codec import measure_colours
+from cscodec.model import Model
+
+Array = npt.NDArray[Any]
+Float32Array = npt.NDArray[np.float32]
+Names = list[tuple[int, int]]  # of features: source, measurement
+
+CROP_SIDE = 384  #: pixels of each picture that are used, a multiple of 16
+#: Steps that predictors are fitted at, and the range that states are trained over.
+_FIT_STEPS = (8.0, 16.0, 28.0, 48.0)
+_STATE_STEPS = (7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0)
+_RATE_WEIGHT = 0.085
+_COUNT_CAP = 40  # how firmly a fresh tile believes the trained probabilities
+_DEAD_ZONE_ROUNDING = 0.33  # what the rate-distortion search does on average
+_VALUE_CLIP = 32
+_MEAN_CLIP = 64
+
+
+def train_tables(
+    model: Model,
+    pictures: Iterable[npt.NDArray[np.uint8]],
+    *,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> dict[str, Array]:
+    """Learn the tables of the entropy coder for a model.
+
+    Parameters
+    ----------
+    model : Model
+        Its systems must be final: tables fit one basis only.
+    pictures : iterable of ndarray, uint8
+        Gray pictures teach the luma plane only.
+    seed : int
+        Of the choice of crops and of their order.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    dict of ndarray
+        For ``Model.tables``. Empty if there was no picture of at least 32 x 32 pixels.
+    """
+    report = progress or (lambda _: None)
+    generator = np.random.default_rng(seed)
+    measured = [
+        measure_colours(crop, model, full_chroma=False) for crop in _crops(pictures, generator)
+    ]
+    if not measured:
+        return {}
+    report(0.1)
+    tables = {name: array.copy() for name, array in neutral_tables().as_mapping().items()}
+    for plane in range(NUM_PLANES):
+        sets = [planes for planes in measured if len(planes) > plane]
+        if sets:
+            _fit_predictors(tables, plane, sets)
+        report(0.1 + 0.3 * (plane + 1) / NUM_PLANES)
+    _train_states(tables, measured, generator, lambda share: report(0.4 + 0.6 * share))
+    return tables
+
+
+def _crops(
+    pictures: Iterable[npt.NDArray[np.uint8]], generator: np.random.Generator
+) -> Iterable[npt.NDArray[np.uint8]]:
+    for pixels in pictures:
+        colours = pixels if pixels.ndim == 2 else pixels[..., : 3 if pixels.shape[2] >= 3 else 1]
+        colours = colours[..., 0] if colours.ndim == 3 and colours.shape[2] == 1 else colours
+        height, width = (min(side, CROP_SIDE) // 16 * 16 for side in colours.shape[:2])
+        if min(height, width) < 32:
+            continue
+        top = 16 * generator.integers((colours.shape[0] - height) // 16 + 1)
+        left = 16 * generator.integers((colours.shape[1] - width) // 16 + 1)
+        yield colours[top : top + height, left : left + width]
+
+
+def _fit_predictors(
+    tables: dict[str, Array], plane: int, pictures: Sequence[Sequence[Float32Array]]
+) -> None:
+    """Fill the predictors of one plane."""
+    for first, last in itertools.pairwise(LAYERS[1:]):
+        sums: list[Array] = []
+        names: Names = []
+        for planes in pictures:
+            for step in _FIT_STEPS:
+                products, names = _normal_equations(planes[: plane + 1], step, first, last)
+                sums = [a + b for a, b in zip(sums, products, strict=True)] if sums else products
+        signed, signed_target, sized, sized_target = sums
+        if first < SIGNED:
+            weights = _ridge(signed, signed_target, 1e-3) * SIGN_ONE
+            for row, (source, measurement) in enumerate(names):
+                tables["sign_predictors"][plane, source, measurement, first:last] = _int16(
+                    weights[row]
+                )
+        for k in range(last - first):
+            # Features of a measurement: all sources, the patch's own before it, and a constant.
+            columns = np.r_[: len(names) + k, sized.shape[0] - 1]
+            fit, columns = _positive_ridge(sized, sized_target[:, k], columns)
+            for column, weight in zip(columns, _int16(fit * MAGNITUDE_ONE), strict=True):
+                if column == sized.shape[0] - 1:
+                    tables["magnitude_offsets"][plane, first + k] = weight
+                    continue
+                if column < len(names):
+                    source, measurement = names[column]
+                else:
+                    source, measurement = OWN, first + column - len(names)
+                tables["magnitude_predictors"][plane, source, measurement, first + k] = weight
+    tables["mean_predictors"][plane] = _fit_mean([planes[plane] for planes in pictures])
+
+
+def _normal_equations(
+    planes: Sequence[Float32Array], step: float, first: int, last: int
+) -> tuple[list[Array], Names]:
+    """Products of features with each other and with targets, for values and for magnitudes."""
+    wanted = [plane / np.float32(step) for plane in planes]
+    values = [_quantised(plane) for plane in wanted]
+    features, own, names = _features(values, first, last)
+    target = np.clip(wanted[-1][..., first:last], -_VALUE_CLIP, _VALUE_CLIP)
+    target = target.reshape(len(features), -1)
+    constant = np.ones((len(features), 1), np.float32)
+    sizes = np.concatenate([np.abs(features), np.abs(own), constant], axis=1)
+    # An error weighs less where values are large: what counts is the error of the logarithm.
+    weight = 1 / (0.03 + 2 * sizes[:, 8:].mean(axis=1) + 0.05 * sizes[:, :8].mean(axis=1))
+    weight = weight[:, None].astype(np.float32)
+    features, sizes = features * weight, sizes * weight
+    return [
+        (features.T @ features).astype(np.float64),
+        (features.T @ (target * weight)).astype(np.float64),
+        (sizes.T @ sizes).astype(np.float64),
+        (sizes.T @ (np.abs(target) * weight)).astype(np.float64),
+    ], names
+
+
+def _quantised(wanted: Float32Array) -> Float32Array:
+    values = np.sign(wanted) * np.floor(np.abs(wanted) + np.float32(_DEAD_ZONE_ROUNDING))
+    values[..., 0] = np.rint(wanted[..., 0])
+    return values.astype(np.float32)
+
+
+def _features(
+    planes: Sequence[Float32Array], first: int, last: int
+) -> tuple[Float32Array, Float32Array, Names]:
+    """What a decoder knows of every patch of the last plane before layer first..last-1.
+
+    The first eight features are the differences of the neighbours' means.
+    """
+    values = planes[-1]
+    rows, columns, _ = values.shape
+    framed = np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.float32)
+    framed[1:-1, 1:-1] = np.clip(values, -_VALUE_CLIP, _VALUE_CLIP)
+    framed[1:-1, 1:-1, 0] = values[..., 0]
+    inside = np.zeros((rows + 2, columns + 2), bool)
+    inside[1:-1, 1:-1] = True
+    means, rest = [], []
+    names: Names = []
+    for source, (down, right) in enumerate(NEIGHBOURS):
+        window = (slice(1 + down, rows + 1 + down), slice(1 + right, columns + 1 + right))
+        difference = np.where(inside[window], framed[window][..., 0] - values[..., 0], 0)
+        means.append(np.clip(difference, -_MEAN_CLIP, _MEAN_CLIP).reshape(-1, 1))
+        end = last if source < NUM_CAUSAL else first
+        rest.append(framed[window][..., 1:end].reshape(rows * columns, -1))
+        names += [(source, j) for j in range(1, end)]
+    own = framed[1:-1, 1:-1]
+    rest.append(own[..., 1:first].reshape(rows * columns, -1))
+    names += [(OWN, j) for j in range(1, first)]
+    if len(planes) > 1:
+        rest.append(
+            _luma_sizes(planes[0], (rows, columns))[..., 1:last].reshape(rows * columns, -1)
+        )
+        names += [(LUMA, j) for j in range(1, last)]
+    if len(planes) > 2:
+        other = np.clip(planes[1], -_VALUE_CLIP, _VALUE_CLIP)
+        rest.append(other[..., 1:last].reshape(rows * columns, -1))
+        names += [(CHROMA, j) for j in range(1, last)]
+    features = np.concatenate([*means, *rest], axis=1).astype(np.float32)
+    current = own[..., first:last].reshape(rows * columns, -1)
+    return features, current, [(source, 0) for source in range(8)] + names
+
+
+def _luma_sizes(luma: Float32Array, shape: tuple[int, int]) -> Float32Array:
+    from cscodec.bitstream.contexts import magnitudes_at
+
+    framed = np.zeros((luma.shape[0] + 2, luma.shape[1] + 2, NUM_MEASUREMENTS), np.int16)
+    framed[1:-1, 1:-1] = luma
+    sizes = magnitudes_at(framed, shape)[1:-1, 1:-1].astype(np.float32)
+    return np.clip(sizes, 0, _VALUE_CLIP)
+
+
+def _fit_mean(planes: Sequence[Float32Array]) -> Array:
+    """Weights of W, NW, NE, WW, NN and NNE, all less N, in 1/4096."""
+    products: Array = np.zeros((6, 6))
+    targets: Array = np.zeros(6)
+    for plane in planes:
+        means = plane[..., 0].astype(np.float64)
+        if min(means.shape) < 4:
+            continue
+        here, north = means[2:, 2:-1], means[1:-1, 2:-1]
+        around = (
+            means[2:, 1:-2],
+            means[1:-1, 1:-2],
+            means[1:-1, 3:],
+            means[2:, :-3],
+            means[:-2, 2:-1],
+            means[:-2, 3:],
+        )
+        features = np.stack([other - north for other in around], axis=-1).reshape(-1, 6)
+        weight = 1 / (np.abs(features).mean(axis=1) + 16)
+        features *= weight[:, None]
+        products += features.T @ features
+        targets += features.T @ ((here - north).ravel() * weight)
+    return _int16(_ridge(products, targets, 1e-6) * 4096)
+
+
+def _ridge(products: Array, targets: Array, strength: float) -> Array:
+    size = len(products)
+    ridge = strength * np.trace(products) / size + 1e-12
+    return np.linalg.solve(products + ridge * np.eye(size), targets)
+
+
+def _positive_ridge(products: Array, targets: Array, columns: Array) -> tuple[Array, Array]:
+    """Fit with weights >= 0: columns that want a negative one are dropped, a few times."""
+    for _ in range(4):
+        weights = _ridge(products[np.ix_(columns, columns)], targets[columns], 1e-4)
+        if (weights > 0).all():
+            break
+        columns = columns[weights > 0]
+    weights = _ridge(products[np.ix_(columns, columns)], targets[columns], 1e-4)
+    return np.maximum(weights, 0), columns
+
+
+def _int16(values: Array) -> Array:
+    return np.clip(np.rint(values), -32768, 32767).astype(np.int16)
+
+
+def _train_states(
+    tables: dict[str, Array],
+    pictures: Sequence[Sequence[Float32Array]],
+    generator: np.random.Generator,
+    report: Callable[[float], None],
+) -> None:
+    """Let one adaptive state code all pictures at all steps, in random order, and keep it."""
+    frozen = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
+    mixers = [frozen.mixer(plane) for plane in range(NUM_PLANES)]
+    jobs = [(index, step) for index in range(len(pictures)) for step in _STATE_STEPS]
+    for done, number in enumerate(generator.permutation(len(jobs))):
+        index, step = jobs[number]
+        step *= 2 ** generator.uniform(-0.25, 0.25)
+        wanted = [scaled(plane, step) for plane in pictures[index]]
+        state = TileState([plane.shape[:2] for plane in wanted], frozen, NUM_MEASUREMENTS - 1)
+        state.mixers = mixers[: len(wanted)]
+        encode_with(state, wanted, _RATE_WEIGHT)
+        report((done + 1) / len(jobs))
+    for plane, mixer in enumerate(mixers):
+        tables["slots"][plane] = mixer.slots >> 16
+        tables["counts"][plane] = np.minimum(mixer.slots & 1023, _COUNT_CAP)
+        tables["weights"][plane] = mixer.weights
+        tables["curves"][plane] = mixer.curves
