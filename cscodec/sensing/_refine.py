@@ -1,4 +1,4 @@
-"""Kernel of :func:`cscodec.sensing.reconstruct.sparse_average`: code and average a band of patches.
+"""Kernel of :func:`cscodec.sensing.averages.sparse_average`: code and average a band of patches.
 
 Like all kernels here it adds in a fixed order: the same bits on every CPU.
 """
@@ -31,12 +31,13 @@ def average_band(
     max_atoms: int,
     scores: Array,
     score_bits: Array,
+    first_row: int,
     total: Array,
     weight: Array,
 ) -> None:
     """Add weighted sparse estimates of the patches at ``rows`` x ``columns`` to ``total``.
 
-    ``total`` and ``weight`` are zero on entry and cover the plane from row ``rows[0]``. An estimate
+    ``total`` and ``weight`` cover the plane from ``first_row`` on. An estimate
     weighs 1 / (1 + number of its atoms). ``atoms`` is the transpose of ``dictionary``.
     """
     patches = np.empty((_GROUP, 64), np.float32)
@@ -49,7 +50,7 @@ def average_band(
     counts = np.empty(_GROUP, np.int32)
     sums = np.empty(8, np.float32)
     for top in rows:
-        base = top - rows[0]
+        base = top - first_row
         start = 0
         while start < len(columns):
             size = 0

@@ -2,8 +2,8 @@
 
 ``omp`` is the paper's decoder. ``linear`` is the pseudo-inverse of Φ, which sees no sparsity and
 yet loses less. ``consistent`` is the former moved to agree with the measurements. They treat every
-patch alone; :func:`refine_unquantised` looks at the whole plane: it codes patches at all positions,
-averages what overlaps, and returns to the measurements, with falling thresholds.
+patch alone; :func:`refine_unquantised` looks at the whole plane: it alternates between what similar
+patches say, wherever they lie, and what was measured.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
-from cscodec.parallel import parallel_map
+from cscodec.sensing.averages import similar_average, sparse_average
 from cscodec.sensing.patches import (
-    PATCH_PIXELS,
     PATCH_SIZE,
     assemble_patches,
     extract_patches,
@@ -27,10 +26,16 @@ from cscodec.sensing.pursuit import multiplied, omp
 
 Float32Array = npt.NDArray[np.float32]
 
-DECODERS = ("omp", "linear", "consistent")  #: decoders of single patches
+__all__ = [
+    "DECODERS",
+    "SystemLike",
+    "decode_measurements",
+    "measure_plane",
+    "refine_unquantised",
+    "sparse_average",
+]
 
-#: Patch rows averaged as one piece of work; fixed, as it determines the order of sums.
-_BAND = 32
+DECODERS = ("omp", "linear", "consistent")  #: decoders of single patches
 
 
 class SystemLike(Protocol):
@@ -111,106 +116,21 @@ def decode_measurements(
     return patches
 
 
-def sparse_average(
-    plane: npt.ArrayLike,
-    dictionary: npt.ArrayLike,
-    error: float,
-    stride: int = 2,
-    max_atoms: int = 16,
-    workers: int = 1,
-) -> Float32Array:
-    """Code overlapping patches of a plane sparsely and average the results: a denoiser.
-
-    Parameters
-    ----------
-    plane : array_like, (H, W)
-        Finite; at least 1x1 (padded to 8x8 with copies of its edge).
-    dictionary : array_like, (64, L)
-        Ψ, zero-mean columns; every patch's mean is kept as it is.
-    error : float
-        Squared residual norm at which a patch's code is good enough.
-    stride : int
-        Distance of neighbouring patches, 1..8; the last row and column are always included.
-    max_atoms : int
-        Most atoms of a patch, 1..64.
-    workers : int
-        Threads. The result does not depend on it.
-
-    Returns
-    -------
-    ndarray, (H, W) float32
-        At every pixel the mean of all estimates, weighted by 1 / (1 + number of their atoms).
-
-    Raises
-    ------
-    InvalidInputError
-        If a parameter is out of range or a shape does not fit.
-    """
-    from cscodec.sensing import _refine
-
-    pixels = _finite_plane(plane)
-    height, width = pixels.shape
-    atoms = np.ascontiguousarray(np.asarray(dictionary, np.float32).T)
-    if atoms.ndim != 2 or atoms.shape[1] != PATCH_PIXELS:
-        raise InvalidInputError(
-            f"dictionary has shape {atoms.T.shape}; allowed is ({PATCH_PIXELS}, L)"
-        )
-    if not (1 <= stride <= PATCH_SIZE and 1 <= max_atoms <= PATCH_PIXELS and error >= 0):
-        raise InvalidInputError(
-            f"stride is {stride}, max_atoms {max_atoms}, error {error}; allowed are "
-            f"1..{PATCH_SIZE}, 1..{PATCH_PIXELS} and values >= 0"
-        )
-    padding = ((0, max(0, PATCH_SIZE - height)), (0, max(0, PATCH_SIZE - width)))
-    padded = np.pad(pixels, padding, mode="edge")
-    rows, columns = (_positions(length, stride) for length in padded.shape)
-    columns_major = np.ascontiguousarray(atoms.T)
-    gram = multiplied(atoms, columns_major)
-    total = np.zeros_like(padded)
-    weight = np.zeros_like(padded)
-
-    def band(tops: npt.NDArray[np.int64]) -> tuple[slice, Float32Array, Float32Array]:
-        covered = slice(int(tops[0]), int(tops[-1]) + PATCH_SIZE)
-        part = np.zeros_like(padded[covered])
-        share = np.zeros_like(part)
-        scores = np.empty(len(atoms), np.float32)
-        _refine.average_band(
-            padded,
-            tops,
-            columns,
-            columns_major,
-            atoms,
-            gram,
-            float(error),
-            int(max_atoms),
-            scores,
-            scores.view(np.int32),
-            part,
-            share,
-        )
-        return covered, part, share
-
-    bands = [rows[first : first + _BAND] for first in range(0, len(rows), _BAND)]
-    for covered, part, share in parallel_map(band, bands, workers):
-        total[covered] += part
-        weight[covered] += share
-    return total[:height, :width] / weight[:height, :width]
-
-
 def refine_unquantised(
     measurements: npt.ArrayLike,
     system: SystemLike,
     shape: tuple[int, int],
     *,
-    rounds: int = 7,
-    stride: int = 2,
-    highest_error: float = 400.0,
-    lowest_error: float = 20.0,
-    max_atoms: int = 16,
+    rounds: int = 10,
+    stride: int = 4,
+    group_size: int = 16,
+    highest_threshold: float = 60.0,
+    lowest_threshold: float = 10.0,
     workers: int = 1,
 ) -> Float32Array:
-    """Restore a plane from its measurements with overlapping sparse patches.
+    """Restore a plane from its measurements with what similar patches have in common.
 
-    Starts from the linear decoder. Every round denoises the plane with :func:`sparse_average` and
+    Starts from the linear decoder. Every round cleans the plane with :func:`similar_average` and
     adds Φ⁺(y - Φx̂) to every patch, so that the measurements hold again exactly; the thresholds
     fall geometrically from round to round.
 
@@ -224,11 +144,11 @@ def refine_unquantised(
     rounds : int
         At least 0; with 0, the linear decoder's plane is returned.
     stride : int
-        Distance of neighbouring patches, 1..8.
-    highest_error, lowest_error : float
-        Squared residual norm per patch of the first and the last round.
-    max_atoms : int
-        Most atoms of a patch.
+        Distance of neighbouring patches that groups are made for, 1..8.
+    group_size : int
+        Patches of a group: 2, 4, 8, 16, 32 or 64.
+    highest_threshold, lowest_threshold : float
+        Of the first and the last round, > 0.
     workers : int
         Threads. The result does not depend on it.
 
@@ -244,11 +164,16 @@ def refine_unquantised(
     """
     values = np.asarray(measurements, np.float32)
     grid = patch_grid(shape)
-    num_measurements = values.shape[-1] - 1
+    num_measurements = values.shape[-1] - 1 if values.ndim else 0
     if values.shape[:-1] != grid or not 1 <= num_measurements <= len(system.sensing_matrix):
         raise InvalidInputError(
             f"measurements have shape {values.shape}; a plane of {shape[0]}x{shape[1]} pixels "
             f"needs {(*grid, '1 + m')} with m in 1..{len(system.sensing_matrix)}"
+        )
+    if rounds < 0 or not (highest_threshold > 0 and lowest_threshold > 0):
+        raise InvalidInputError(
+            f"rounds is {rounds}, thresholds are {highest_threshold} and {lowest_threshold}; "
+            "allowed are values >= 0 and > 0"
         )
     phi = np.ascontiguousarray(system.sensing_matrix[:num_measurements], np.float32)
     sensing = np.ascontiguousarray(phi.T)
@@ -257,10 +182,8 @@ def refine_unquantised(
     means, target = values[:, :1], np.ascontiguousarray(values[:, 1:])
     padded_shape = (grid[0] * PATCH_SIZE, grid[1] * PATCH_SIZE)
     plane = assemble_patches(multiplied(target, inverse) + means, padded_shape)
-    for error in np.geomspace(highest_error, lowest_error, rounds):
-        estimate = sparse_average(
-            plane, system.dictionary, float(error), stride, max_atoms, workers
-        )
+    for threshold in np.geomspace(highest_threshold, lowest_threshold, rounds):
+        estimate = similar_average(plane, float(threshold), stride, group_size, workers)
         patches, _ = remove_mean(extract_patches(estimate))
         patches += multiplied(target - multiplied(patches, sensing), inverse)
         plane = assemble_patches(patches + means, padded_shape)
@@ -271,17 +194,3 @@ def _pseudo_inverse(sensing_matrix: Float32Array) -> Float32Array:
     """Return (Φ⁺)ᵀ, (M, 64): patches are ``measurements @ it``."""
     inverse = np.linalg.pinv(sensing_matrix.astype(np.float64))
     return np.ascontiguousarray(inverse.T, np.float32)
-
-
-def _positions(length: int, stride: int) -> npt.NDArray[np.int64]:
-    last = length - PATCH_SIZE
-    return np.append(np.arange(0, last, stride), last)
-
-
-def _finite_plane(plane: npt.ArrayLike) -> Float32Array:
-    pixels = np.ascontiguousarray(plane, np.float32)
-    if pixels.ndim != 2 or pixels.size == 0 or not np.isfinite(pixels).all():
-        raise InvalidInputError(
-            f"plane has shape {pixels.shape}; allowed is a finite, non-empty (height, width)"
-        )
-    return pixels
