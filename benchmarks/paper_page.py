@@ -318,8 +318,8 @@ patches (OMP, K = 4), which are not the test patches:
 
 `robust` tried {len(tried)} values of λ, from {tried[0]["penalty"]:.3g} to
 {tried[-1]["penalty"]:.3g}, by gradient descent. On validation patches the first gave
-{tried[0]["psnr_db"]:.2f} dB, the last {tried[-1]["psnr_db"]:.2f} dB, the best, {best["penalty"]:.3g},
-{best["psnr_db"]:.2f} dB."""
+{tried[0]["psnr_db"]:.2f} dB, the last {tried[-1]["psnr_db"]:.2f} dB, and
+λ = {best["penalty"]:.3g} the best: {best["psnr_db"]:.2f} dB."""
 
 
 def _value(value: str | float) -> str:
