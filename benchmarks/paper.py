@@ -100,11 +100,14 @@ class Watch:
     def __call__(
         self, iteration: int, phi: npt.NDArray[np.float64], psi: npt.NDArray[np.float64]
     ) -> None:
-        if iteration % self._every == 0 or iteration == 1:
+        if self.is_due(iteration):
             paused = time.process_time()
             quality = patch_psnr_db(self._test_patches, System.from_matrices(phi, psi))
             self.curve.append((iteration, paused - self._start, quality))
             self._start += time.process_time() - paused
+
+    def is_due(self, iteration: int) -> bool:
+        return iteration % self._every == 0 or iteration == 1
 
     def cpu_s(self) -> float:
         return time.process_time() - self._start
@@ -160,7 +163,7 @@ def learn_online(
             phi = learner.sensing_matrix
             learner.update_sensing_matrix()
         learner.partial_fit(corpus.next_batch(batch_size))
-        if iteration <= schedule:
+        if iteration <= schedule and watch.is_due(iteration):  # a design of Φ is not free
             watch(iteration, learner.sensing_matrix, learner.dictionary)
         if iteration == schedule:
             system = System.from_matrices(learner.sensing_matrix, learner.dictionary)
