@@ -20,7 +20,9 @@ from command_line import ROOT, Pixels, Run, entries, in_a_process, picture, pixe
 from PIL import Image
 
 import cscodec
+from cscodec.bitstream.container import SIGNATURE
 from cscodec.cli.console import Exit
+from cscodec.model import Model, System
 
 __all__ = ["run"]
 
@@ -290,6 +292,49 @@ def test_previews_and_fewer_measurements(run: Run) -> None:
     run("encode", "a.png")
     assert run("decode", "a.csc", "-o", "b.png", "--preview").code == 0
     assert run("decode", "a.csc", "-o", "c.png", "-m", "5").code == 0
+
+
+def test_a_file_that_was_cut_short(run: Run) -> None:
+    pixels = picture("a.png", 200, 200, 3)
+    run("encode", "a.png")
+    data = Path("a.csc").read_bytes()
+    Path("cut.csc").write_bytes(data[: len(data) * 2 // 3])
+    result = run("decode", "cut.csc")
+    assert result.code == 4
+    assert "cut.png" not in entries()
+    assert run("decode", "cut.csc", "--allow-partial").code == 0
+    assert close(pixels_of("cut.png"), pixels)
+
+
+def test_a_model_that_is_not_shipped(run: Run) -> None:
+    generator = np.random.default_rng(3)
+    system = System.from_matrices(generator.normal(size=(10, 64)), generator.normal(size=(64, 80)))
+    Model("own", system, system).save("own.safetensors")
+    picture("a.png", 24, 24, 4)
+    command = ["encode", "a.png", "--model", "own.safetensors", "--target-psnr", "10", "--json"]
+    assert run(*command).code == 0
+    result = run("decode", "a.csc", "-o", "b.png")
+    assert result.code == 5
+    assert "--model PATH" in result.stderr
+    assert run("decode", "a.csc", "-o", "b.png", "--model", "photo").code == 5
+    assert "b.png" not in entries()
+    assert run("decode", "a.csc", "-o", "b.png", "--model", "own.safetensors").code == 0
+    assert run("info", "a.csc", "--json").json()[0]["model_name"] is None
+    assert run("eval", "a.png", "--model", "own.safetensors", "--json").code == 0
+    shown = json.loads(run("models", "own.safetensors").stdout)
+    assert (shown["name"], shown["num_measurements"]) == ("own", 10)
+
+
+def test_a_newer_format_is_named(run: Run) -> None:
+    picture("a.png", 24, 24)
+    run("encode", "a.png")
+    data = bytearray(Path("a.csc").read_bytes())
+    data[len(SIGNATURE)] = 200
+    Path("b.csc").write_bytes(data)
+    result = run("decode", "b.csc")
+    assert result.code == 4
+    assert "version" in result.stderr
+    assert "200" in result.stderr
 
 
 def test_formats_that_cannot_hold_the_picture(run: Run) -> None:

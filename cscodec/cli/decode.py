@@ -71,6 +71,7 @@ def decode(
         raise typer.BadParameter("--json and the picture itself cannot share standard output")
 
     import cscodec
+    from cscodec.bitstream import container
 
     if model is not None:
         cscodec.load_model(model)  # fail before any file is read
@@ -92,8 +93,8 @@ def decode(
             max_pixels=max_pixels,
             workers=workers,
         )
-        header = cscodec.info(data, max_pixels=max_pixels)
-        picture = Picture(pixels, header.icc_profile, header.exif, header.xmp)
+        parts = container.unpack(data, max_pixels=max_pixels, allow_partial=allow_partial)
+        picture = Picture(pixels, parts.icc_profile, parts.exif, parts.xmp)
         files.write_bytes(job.target, write_picture(picture, suffix), force)
         return {
             "input": job.source,

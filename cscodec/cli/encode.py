@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cscodec.cli import batch, console, files, options
 from cscodec.cli.options import DEFAULT_MAX_PIXELS, Subsampling
+
+if TYPE_CHECKING:
+    from cscodec.images.picture import Pixels
 
 DEFAULT_QUALITY = 75.0
 SUFFIX = ".csc"
@@ -26,7 +29,8 @@ def encode(
         typer.Option("-q", "--quality", min=0, max=100, help="0 to 100; 75 by default."),
     ] = None,
     step: Annotated[
-        float | None, typer.Option("--step", help="Quantisation step, instead of a quality.")
+        float | None,
+        typer.Option("--step", min=0.25, max=1000, help="Quantisation step, instead of a quality."),
     ] = None,
     bpp: Annotated[float | None, typer.Option("--bpp", help="Aim at these bits per pixel.")] = None,
     target_size: Annotated[
@@ -53,7 +57,7 @@ def encode(
     """Compress pictures to .csc files, beside them or where -o or -d says."""
     rates = {"quality": quality, "step": step, "target_bpp": bpp, "target_psnr": target_psnr}
     rates["target_size"] = None if target_size is None else options.parse_bytes(target_size)
-    chosen = {name: value for name, value in rates.items() if value is not None}
+    chosen: dict[str, Any] = {name: rate for name, rate in rates.items() if rate is not None}
     if len(chosen) > 1:
         raise typer.BadParameter(
             "-q, --step, --bpp, --target-size and --target-psnr exclude each other; give one"
@@ -114,7 +118,7 @@ def encode(
             "bits_per_pixel": bits_per_pixel(len(data), picture.pixels.shape),
         }
         if target_psnr is not None:
-            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, workers)
+            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
         return record | {"seconds": time.perf_counter() - started}
 
     batch.run(
@@ -128,11 +132,15 @@ def encode(
     )
 
 
-def _reached_psnr_db(pixels: Any, data: bytes, workers: int) -> float:
+def _reached_psnr_db(pixels: Pixels, data: bytes, model: str, workers: int) -> float:
     import cscodec
     from cscodec.evaluation.metrics import psnr_db
 
-    return psnr_db(pixels, cscodec.decode(data, workers=workers))
+    restored = cscodec.decode(data, model=model, max_pixels=pixels.size, workers=workers)
+    if pixels.ndim == 3:  # alpha is lossless and does not count
+        colours = slice(3) if pixels.shape[2] >= 3 else slice(1)
+        pixels, restored = pixels[..., colours], restored[..., colours]
+    return psnr_db(pixels, restored)
 
 
 def _describe(record: batch.Record) -> str:

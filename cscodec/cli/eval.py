@@ -57,7 +57,7 @@ def evaluate(
         raise typer.BadParameter("--json and --csv exclude each other")
     if unquantized and quality:
         raise typer.BadParameter("--unquantized measurements have no quality; leave out -q")
-    decoders = [choice.value for choice in decoder or [Decoder.REFINE]]
+    decoders = decoder or [Decoder.REFINE]
 
     from cscodec.errors import CscodecError
     from cscodec.images import PICTURE_SUFFIXES, read_picture
@@ -98,7 +98,7 @@ def evaluate(
 
 def _coded(
     pixels: Pixels,
-    decoders: Sequence[str],
+    decoders: Sequence[Decoder],
     sparsity: int,
     workers: int | None,
     options_of_encode: Mapping[str, Any],
@@ -112,7 +112,7 @@ def _coded(
         started = time.perf_counter()
         restored = cscodec.decode(
             data,
-            decoder=decoder,
+            decoder=decoder.value,
             sparsity=sparsity,
             model=options_of_encode["model"],
             max_pixels=max(1, pixels.shape[0] * pixels.shape[1]),
@@ -120,7 +120,7 @@ def _coded(
         )
         yield {
             "quality": options_of_encode["quality"],
-            "decoder": decoder,
+            "decoder": decoder.value,
             "num_bytes": len(data),
             **_likeness(pixels, restored, len(data)),
             "encode_s": encode_s,
@@ -129,7 +129,11 @@ def _coded(
 
 
 def _restored(
-    pixels: Pixels, model: Model, decoders: Sequence[str], measurements: int | None, sparsity: int
+    pixels: Pixels,
+    model: Model,
+    decoders: Sequence[Decoder],
+    measurements: int | None,
+    sparsity: int,
 ) -> Iterator[Row]:
     from cscodec.images import luma
     from cscodec.learning.validation import restore_plane
@@ -142,10 +146,10 @@ def _restored(
     plane = luma(pixels)
     for decoder in decoders:
         started = time.perf_counter()
-        restored = restore_plane(plane, system, decoder, sparsity=sparsity)
+        restored = restore_plane(plane, system, decoder.value, sparsity=sparsity)
         yield {
             "quality": None,
-            "decoder": decoder,
+            "decoder": decoder.value,
             "num_bytes": None,
             **_likeness(plane, restored, None),
             "encode_s": None,
