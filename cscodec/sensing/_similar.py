@@ -91,8 +91,10 @@ def average_similar_band(
         highest, lowest = max(0, top - reach[0]), min(plane.shape[0] - 8, top + reach[1])
         for left in columns:
             start, stop = max(0, left - reach[2]), min(plane.shape[1] - 8, left + reach[3]) + 1
-            for n in range(group_size):
+            for n in range(1, group_size):
                 nearest[n] = _FAR
+            # The patch itself comes first, even where many are equal: so every pixel is covered.
+            nearest[0], tops[0], lefts[0] = -1, top, left
             for y in range(highest, lowest + 1):
                 width = stop - start
                 for j in range(width):
@@ -103,6 +105,8 @@ def average_similar_band(
                         for j in range(width):
                             difference = plane[y + i, start + k + j] - value
                             distances[j] += difference * difference
+                if y == top:
+                    distances[left - start] = _FAR
                 for j in range(width):
                     if distances[j] < nearest[group_size - 1]:
                         n = group_size - 1
