@@ -16,7 +16,9 @@ from cscodec.sensing._pursuit import multiply
 Array = npt.NDArray[Any]
 
 # Atoms whose products with all others are computed together, before any of them changes.
-_BLOCK = 16
+_BLOCK = 8
+# Atoms with less than this in A_jj were never used, or so long ago that nothing is left of it.
+_LEAST = 1e-300
 
 
 @kernel
@@ -38,7 +40,7 @@ def accumulate(
 
 @kernel
 def update_atoms(atoms: Array, a: Array, b: Array) -> None:
-    """One pass of Algorithm 2, erratum mended, over the rows of ``atoms`` (L, N) float32.
+    """One pass of Algorithm 2, erratum mended, over the rows of ``atoms`` (L, N) float32, N even.
 
     Row j becomes (b_j - Ψa_j) / A_jj + ψ_j, scaled to unit norm; it stays if it was never used.
     The products Ψa_j are formed for a block of atoms at once and then corrected for those of the
@@ -54,24 +56,28 @@ def update_atoms(atoms: Array, a: Array, b: Array) -> None:
         size = min(_BLOCK, num_atoms - start)
         for k in range(size):
             scale = a[start + k, start + k]
+            inverse = 1 / scale if scale > _LEAST else 0.0
             for i in range(num_atoms):
-                shares[k, i] = a[start + k, i] / scale if scale > 0 else 0.0
+                shares[k, i] = a[start + k, i] * inverse
         multiply(shares, atoms, products)
         for k in range(size):
             j = start + k
             for i in range(num_pixels):
                 changes[k, i] = 0
-            if not a[j, j] > 0:
+            if not a[j, j] > _LEAST:
                 continue
+            inverse = 1 / a[j, j]
             for i in range(num_pixels):
-                updated[i] = b[j, i] / a[j, j] - products[k, i] + atoms[j, i]
+                updated[i] = b[j, i] * inverse - products[k, i] + atoms[j, i]
             for earlier in range(k):
                 share = shares[k, start + earlier]
                 for i in range(num_pixels):
                     updated[i] -= share * changes[earlier, i]
-            energy = 0.0
-            for i in range(num_pixels):
-                energy += float(updated[i]) * float(updated[i])
+            even, odd = 0.0, 0.0
+            for i in range(0, num_pixels, 2):
+                even += float(updated[i]) * float(updated[i])
+                odd += float(updated[i + 1]) * float(updated[i + 1])
+            energy = even + odd
             if not (energy > 0 and energy < np.inf):
                 continue
             scale = 1 / np.sqrt(energy)

@@ -32,8 +32,8 @@ MAX_ATOMS = 4096
 
 #: Patches per piece of work; fixed, as it determines the order of all sums.
 _CHUNK = 1024
-#: Patches with larger values are treated like infinite ones: their squares would swamp all others.
-_LARGEST_MAGNITUDE = 1e6
+#: Patches that vary more are treated like infinite ones: their squares would swamp all others.
+_LARGEST_ENERGY = PATCH_PIXELS * 1e12
 _HASH_KEYS = np.random.default_rng(64).integers(0, 2**63, PATCH_PIXELS // 2, np.uint64) * 2 + 1
 
 
@@ -150,7 +150,7 @@ class OnlineLearner:
 
     @property
     def num_skipped(self) -> int:
-        """Patches passed over: constant, repeated in their batch, not finite or beyond ±1e6."""
+        """Patches passed over: constant, repeated in their batch, not finite, or varying by 1e6."""
         return self._num_skipped
 
     @property
@@ -317,11 +317,11 @@ class OnlineLearner:
             raise InvalidInputError(
                 f"patches have shape {rows.shape}; allowed is (n, {PATCH_PIXELS})"
             )
-        # min and max carry NaN, which fails both comparisons.
-        lowest, highest = rows.min(axis=1), rows.max(axis=1)
-        varied = (lowest >= -_LARGEST_MAGNITUDE) & (highest <= _LARGEST_MAGNITUDE)
-        varied &= lowest < highest
-        usable = _distinct(remove_mean(rows[varied])[0])
+        with np.errstate(invalid="ignore", over="ignore"):  # what overflows is skipped
+            usable, _ = remove_mean(rows)
+            energies = np.einsum("ij,ij->i", usable, usable)
+        varied = (energies > 0) & (energies < _LARGEST_ENERGY)  # false for NaN
+        usable = _distinct(usable if varied.all() else usable[varied])
         self._num_skipped += len(rows) - len(usable)
         return usable
 

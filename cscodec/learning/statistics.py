@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
-from cscodec.sensing.pursuit import multiplied, omp_gram
+from cscodec.sensing.pursuit import multiplied, pursue_unchecked
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
@@ -92,7 +92,7 @@ def code_batch(
     """
     from cscodec.learning import _online
 
-    codes = omp_gram(multiplied(patches, projector), gram, sparsity=sparsity)
+    codes = pursue_unchecked(multiplied(patches, projector), gram, sparsity)
     num_atoms = len(gram)
     a = np.zeros((num_atoms, num_atoms))
     b = np.zeros((num_atoms, patches.shape[1]))

@@ -8,9 +8,8 @@ and meant to be read. Atoms need not have unit norm: the next atom is the one wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,10 +120,10 @@ def omp(
     gram = multiplied(np.ascontiguousarray(atoms.T), atoms)
     energies = None if error is None else _energies(rows)
 
-    def correlations(first: int, last: int) -> Float32Array:
-        return multiplied(rows[first:last], atoms)
+    def correlate(part: slice) -> Float32Array:
+        return multiplied(rows[part], atoms)
 
-    return _pursue_chunks(correlations, len(rows), gram, energies, limit, error, workers)
+    return _pursue_in_chunks(correlate, len(rows), gram, limit, energies, error, workers)
 
 
 def omp_gram(
@@ -177,10 +176,7 @@ def omp_gram(
                 f"energies have shape {squares.shape}; allowed are ({len(rows)},) finite values"
             )
 
-    def chunk(first: int, last: int) -> Float32Array:
-        return rows[first:last]
-
-    return _pursue_chunks(chunk, len(rows), products, squares, limit, error, workers)
+    return _pursue_in_chunks(rows.__getitem__, len(rows), products, limit, squares, error, workers)
 
 
 def omp_reference(
@@ -245,45 +241,71 @@ def multiplied(left: Float32Array, right: Float32Array) -> Float32Array:
     return product
 
 
-def _pursue_chunks(
-    correlations: Any,
+def pursue_unchecked(
+    correlations: Float32Array,
+    gram: Float32Array,
+    limit: int,
+    energies: npt.NDArray[np.float64] | None = None,
+    error: float = 0.0,
+) -> SparseCodes:
+    """Do what :func:`omp_gram` does for arguments that are known to be good.
+
+    Parameters
+    ----------
+    correlations : ndarray, (n, L) float32, C-contiguous
+    gram : ndarray, (L, L) float32, C-contiguous
+    limit : int
+        Most atoms per signal, 1..L.
+    energies : ndarray, (n,) float64, optional
+        Squared norms of the signals; without, ``error`` is not looked at.
+    error : float
+    """
+    from cscodec.sensing import _pursuit
+
+    num_signals, num_atoms = correlations.shape
+    codes = SparseCodes(
+        np.full((num_signals, limit), -1, np.int32),
+        np.zeros((num_signals, limit), np.float32),
+        np.zeros(num_signals, np.int32),
+    )
+    squares = np.full(num_signals, np.inf) if energies is None else energies
+    scores = np.empty(num_atoms, np.float32)
+    _pursuit.pursue(
+        correlations,
+        gram,
+        squares,
+        error,
+        scores,
+        scores.view(np.int32),
+        codes.indices,
+        codes.values,
+        codes.counts,
+    )
+    return codes
+
+
+def _pursue_in_chunks(
+    correlate: Callable[[slice], Float32Array],
     num_signals: int,
     gram: Float32Array,
-    energies: npt.NDArray[np.float64] | None,
     limit: int,
+    energies: npt.NDArray[np.float64] | None,
     error: float | None,
     workers: int,
 ) -> SparseCodes:
-    from cscodec.sensing import _pursuit
+    def code(first: int) -> SparseCodes:
+        part = slice(first, first + _CHUNK)
+        squares = None if energies is None else energies[part]
+        return pursue_unchecked(correlate(part), gram, limit, squares, error or 0.0)
 
-    indices = np.full((num_signals, limit), -1, np.int32)
-    values = np.zeros((num_signals, limit), np.float32)
-    counts = np.zeros(num_signals, np.int32)
-    squares = np.full(num_signals, np.inf) if energies is None else energies
-    target = 0.0 if error is None else float(error)
-
-    def code(first: int) -> None:
-        part = slice(first, min(first + _CHUNK, num_signals))
-        scores = np.empty(len(gram), np.float32)
-        _pursuit.pursue(
-            correlations(part.start, part.stop),
-            gram,
-            squares[part],
-            target,
-            scores,
-            scores.view(np.int32),
-            indices[part],
-            values[part],
-            counts[part],
-        )
-
-    for _ in parallel_map(code, _chunk_starts(num_signals), workers):
-        pass
-    return SparseCodes(indices, values, counts)
-
-
-def _chunk_starts(num_signals: int) -> Iterator[int]:
-    return iter(range(0, num_signals, _CHUNK))
+    parts = list(parallel_map(code, range(0, max(num_signals, 1), _CHUNK), workers))
+    if len(parts) == 1:
+        return parts[0]
+    return SparseCodes(
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+    )
 
 
 def _energies(rows: Float32Array) -> npt.NDArray[np.float64]:
