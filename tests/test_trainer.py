@@ -17,15 +17,18 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from cscodec import Model, load_model
+from cscodec import Model, decode, encode, load_model
 from cscodec.errors import InvalidInputError
+from cscodec.evaluation.metrics import psnr_db
 from cscodec.images import read_picture
 from cscodec.learning import options as options_module
 from cscodec.learning.corpus import luma_plane
 from cscodec.learning.options import METHODS, TrainingOptions
+from cscodec.learning.systems import make_system
 from cscodec.learning.trainer import Progress, train
 from cscodec.learning.validation import measure_quality
 from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
+from cscodec.sensing.design import design_sensing_matrix
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = TrainingOptions(
@@ -133,6 +136,7 @@ def test_chroma_has_a_system_of_its_own(pictures: Path, tmp_path: Path) -> None:
 _KILL_ITSELF = """
 import os, signal, sys
 from cscodec.learning.options import TrainingOptions
+from cscodec.learning.systems import make_system
 from cscodec.learning.trainer import train
 def progress(state):
     if state.iteration == 33:
@@ -231,6 +235,34 @@ def test_broken_pictures_are_listed_in_the_model(pictures: Path, tmp_path: Path)
     model = train([tmp_path], replace(SMALL, outer_iterations=1))
     skipped = model.metadata["data"]["skipped_pictures"]
     assert set(skipped) == {f"{tmp_path.name}/{name}" for name in broken}
+
+
+def test_codec_model_has_tables_and_codes(
+    pictures: Path, tmp_path: Path, photo: npt.NDArray[np.uint8]
+) -> None:
+    options = replace(SMALL, measurements=63, atoms=64, sparsity=4, chroma=True)
+    model = train([pictures], replace(options, outer_iterations=1))
+    assert model.tables
+    path = tmp_path / "mine.safetensors"
+    model.save(path)
+    crop = photo[200:264, :96]
+    restored = decode(encode(crop, quality=90, model=str(path)), model=str(path))
+    assert psnr_db(crop, restored) > 30
+    assert not train([pictures], replace(options, codec_tables=False)).tables
+
+
+def test_dictionary_of_low_rank_makes_a_full_system() -> None:
+    random = np.random.default_rng(0)
+    atoms = random.standard_normal((10, 64))
+    atoms -= atoms.mean(axis=1, keepdims=True)
+    psi = np.repeat(atoms, 7, axis=0).T  # 70 atoms of rank 10
+    phi = design_sensing_matrix(psi, 63)
+    assert np.linalg.matrix_rank(phi) == 10
+    system = make_system(phi, psi)
+    assert np.linalg.matrix_rank(system.sensing_matrix) == 63
+    np.testing.assert_allclose(system.sensing_matrix @ psi, phi @ psi, atol=1e-5)
+    np.testing.assert_allclose(system.sensing_matrix.sum(axis=1), 0, atol=1e-5)
+    np.testing.assert_array_equal(system.sensing_matrix[:10], phi[:10].astype(np.float32))
 
 
 def test_model_is_measured_on_a_test_folder(pictures: Path, tmp_path: Path) -> None:

@@ -40,13 +40,14 @@ from cscodec.learning.interrupt import deferred_interrupt
 from cscodec.learning.online import OnlineLearner
 from cscodec.learning.options import TrainingOptions
 from cscodec.learning.record import describe_data, make_model, record_test
+from cscodec.learning.systems import make_system
 from cscodec.learning.validation import (
     Quality,
     measure_decoders,
     measure_quality,
     read_planes,
 )
-from cscodec.model import Model, System
+from cscodec.model import Model
 from cscodec.sensing.patches import extract_patches
 
 VALIDATION_SIDE = 256  #: pixels; centres of held-out pictures, so that a measurement takes moments
@@ -241,7 +242,7 @@ class _Run:
             learner.partial_fit(batch, executor=self.executor, workers=self.workers or 1)
             quality = None
             if iteration % self.validate_every == 0 or iteration == total:
-                system = System.from_matrices(learner.sensing_matrix, learner.dictionary)
+                system = make_system(learner.sensing_matrix, learner.dictionary)
                 quality = measure_quality(planes, system, sparsity=options.sparsity)
                 history.append({"iteration": iteration, **asdict(quality)})
             self.progress(Progress(channel, iteration, total, quality))
@@ -276,9 +277,7 @@ class _Run:
 
     def finish(self, name: str, folders: Sequence[str | os.PathLike[str]], licence: str) -> Model:
         """Measure what was learned on held-out pictures and make the model."""
-        systems = {
-            channel: System.from_matrices(**arrays) for channel, arrays in self.systems.items()
-        }
+        systems = {channel: make_system(**arrays) for channel, arrays in self.systems.items()}
         held_out = {}
         for channel in _CHANNELS:
             if channel in systems:
@@ -300,7 +299,9 @@ class _Run:
         if self.options.wants_codec_tables:
             from cscodec.learning.priors import train_tables
 
-            model = replace(model, tables=train_tables(model, self._pictures()))
+            model = replace(
+                model, tables=train_tables(model, self._pictures(), seed=self.options.seed)
+            )
         return model
 
     def _pictures(self) -> Iterator[Uint8Array]:
