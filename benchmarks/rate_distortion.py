@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,22 @@ def draw(results: Mapping[str, Mapping[str, Curves]], folder: Path) -> None:
             (folder / name).write_text(chart, encoding="utf-8")
 
 
+def write(record: dict[str, Any], results: Mapping[str, Mapping[str, Curves]], path: Path) -> None:
+    """Write the record as JSON, and the points beside it as CSV."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(report.json_text(_rounded(record, 2)), encoding="utf-8")
+    fields = [field.name for field in dataclass_fields(Point)]
+    rows = [
+        [set_name, picture, name, *(_rounded(value, 4) for value in asdict(point).values())]
+        for set_name, curves in results.items()
+        for picture, by_codec in curves.items()
+        for name, points in by_codec.items()
+        for point in points
+    ]
+    table = report.csv_table(["set", "picture", "codec", *fields], rows)
+    path.with_suffix(".csv").write_text(table, encoding="utf-8")
+
+
 def pictures(set_name: str, names: Sequence[str] | None = None) -> list[Path]:
     """Files of a set, by name."""
     folder = Path(os.environ["CSCODEC_DATA"]) / set_name
@@ -207,6 +224,12 @@ def _range_name(rate_range: tuple[float, float]) -> str:
     return "{:g}-{:g} bpp".format(*rate_range)
 
 
+def _rounded(value: Any, digits: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(item, digits) for key, item in value.items()}
+    return round(value, digits) if isinstance(value, float) else value
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", default=list(QUALITIES), choices=list(QUALITIES))
@@ -219,7 +242,7 @@ def main() -> None:
     parser.add_argument("--model", default="photo")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--cache", type=Path, help="folder for the anchors' points")
-    parser.add_argument("--json", type=Path, help="write results here")
+    parser.add_argument("--json", type=Path, help="write results here, points beside it as .csv")
     parser.add_argument("--charts", type=Path, help="write SVG curves into this folder")
     arguments = parser.parse_args()
     if "CSCODEC_DATA" not in os.environ:
@@ -254,16 +277,8 @@ def main() -> None:
             "anchors": {name: codec.description for name, codec in anchors(3).items()},
             "machine": describe_machine(),
             "bd_rate_percent": summary,
-            "points": {
-                set_name: {
-                    picture: {name: [asdict(p) for p in points] for name, points in by.items()}
-                    for picture, by in curves.items()
-                }
-                for set_name, curves in results.items()
-            },
         }
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(report.json_text(record), encoding="utf-8")
+        write(record, results, arguments.json)
     if arguments.charts:
         draw(results, arguments.charts)
 

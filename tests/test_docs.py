@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -94,6 +95,20 @@ def test_links_lead_somewhere(page: Path) -> None:
     relative = [target.split("#")[0] for target in targets if "://" not in target]
     missing = [target for target in relative if target and not (page.parent / target).exists()]
     assert missing == []
+
+
+def test_readme_sizes_are_the_measured_ones() -> None:
+    record = (ROOT / "benchmarks/results/rate_distortion.json").read_text(encoding="utf-8")
+    measured = json.loads(record)["bd_rate_percent"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for set_name, quality in [
+        ("table2", "psnr_y_db"),
+        ("kodak12", "psnr_y_db"),
+        ("kodak12", "ssim"),
+    ]:
+        mean = measured[set_name][quality]["0.2-1.5 bpp"]["mean"]
+        row = ", ".join(f"{rate:+.0f} % against {rival}" for rival, rate in mean.items())
+        assert row in readme, f"{set_name}, {quality}: the README should say {row}"
 
 
 def test_make_help_lists_every_verb() -> None:
