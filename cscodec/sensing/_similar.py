@@ -20,51 +20,52 @@ _FAR = np.float32(3e38)
 
 
 @inline_kernel
-def shrink_group(group: Array, size: int, threshold: Any, spare: Array) -> int:
-    """Haar-transform along the group, zero what is below the threshold, transform back.
+def gather(plane: Array, tops: Array, lefts: Array, size: int, patches: Array) -> None:
+    """Copy the first ``size`` patches of a group out of the plane."""
+    for n in range(size):
+        for i in range(64):
+            patches[n, i] = plane[tops[n] + i // 8, lefts[n] + i % 8]
 
-    ``size`` is a power of two. The first number of all, the group's mean, is kept. Returns how many
-    numbers were kept.
-    """
-    width = group.shape[1]
+
+@inline_kernel
+def transform_group(group: Array, size: int, spare: Array) -> None:
+    """Haar transform along the group, in place; ``size`` is a power of two."""
     length = size
     while length > 1:
         half = length // 2
         for n in range(half):
-            for i in range(width):
+            for i in range(64):
                 first, second = group[2 * n, i], group[2 * n + 1, i]
                 spare[n, i] = (first + second) * _HALF_ROOT
                 spare[half + n, i] = (first - second) * _HALF_ROOT
         for n in range(length):
-            for i in range(width):
+            for i in range(64):
                 group[n, i] = spare[n, i]
         length = half
-    mean = group[0, 0]
-    kept = 0
-    for n in range(size):
-        for i in range(width):
-            keep = abs(group[n, i]) >= threshold
-            kept += keep
-            group[n, i] = group[n, i] if keep else np.float32(0)
-    group[0, 0] = mean
+
+
+@inline_kernel
+def invert_group(group: Array, size: int, spare: Array) -> None:
+    """Inverse of :func:`transform_group`."""
     length = 2
     while length <= size:
         half = length // 2
         for n in range(half):
-            for i in range(width):
+            for i in range(64):
                 first, second = group[n, i], group[half + n, i]
                 spare[2 * n, i] = (first + second) * _HALF_ROOT
                 spare[2 * n + 1, i] = (first - second) * _HALF_ROOT
         for n in range(length):
-            for i in range(width):
+            for i in range(64):
                 group[n, i] = spare[n, i]
         length *= 2
-    return max(kept, 1)
 
 
 @kernel
 def average_similar_band(
     plane: Array,
+    guide: Array,
+    is_guided: bool,
     rows: Array,
     columns: Array,
     reach: Array,
@@ -78,8 +79,9 @@ def average_similar_band(
 ) -> None:
     """Add the estimates from the groups of the patches at ``rows`` x ``columns`` to ``total``.
 
-    ``reach`` is how far similar patches are looked for: up, down, left, right. ``total`` and
-    ``weight`` cover the plane from ``first_row`` on. A group weighs 1 / (numbers it kept).
+    Similar patches are found in ``guide``, which is ``plane`` itself if not ``is_guided``.
+    ``reach`` is how far they are looked for: up, down, left, right. ``total`` and ``weight`` cover
+    the plane from ``first_row`` on. A group weighs 1 / Σ(share of each number that was kept)².
     """
     distances = np.empty(reach[2] + reach[3] + 1, np.float32)
     nearest = np.empty(group_size, np.float32)
@@ -87,6 +89,8 @@ def average_similar_band(
     lefts = np.empty(group_size, np.int64)
     patches = np.empty((group_size, 64), np.float32)
     spectra = np.empty((group_size, 64), np.float32)
+    model = np.empty((group_size, 64), np.float32)
+    level = np.float32(threshold)
     for top in rows:
         highest, lowest = max(0, top - reach[0]), min(plane.shape[0] - 8, top + reach[1])
         for left in columns:
@@ -101,9 +105,9 @@ def average_similar_band(
                     distances[j] = 0
                 for i in range(8):
                     for k in range(8):
-                        value = plane[top + i, left + k]
+                        value = guide[top + i, left + k]
                         for j in range(width):
-                            difference = plane[y + i, start + k + j] - value
+                            difference = guide[y + i, start + k + j] - value
                             distances[j] += difference * difference
                 if y == top:
                     distances[left - start] = _FAR
@@ -118,13 +122,28 @@ def average_similar_band(
             size = group_size
             while size > (lowest - highest + 1) * (stop - start):
                 size //= 2
+            gather(plane, tops, lefts, size, patches)
+            multiply(patches[:size], transform, spectra)
+            transform_group(spectra, size, patches)
+            if is_guided:
+                gather(guide, tops, lefts, size, patches)
+                multiply(patches[:size], transform, model)
+                transform_group(model, size, patches)
+            mean = spectra[0, 0]
+            kept = np.float32(0)
             for n in range(size):
                 for i in range(64):
-                    patches[n, i] = plane[tops[n] + i // 8, lefts[n] + i % 8]
-            multiply(patches[:size], transform, spectra)
-            kept = shrink_group(spectra, size, np.float32(threshold), patches)
-            share = np.float32(1) / np.float32(kept)
+                    if is_guided:
+                        energy = model[n, i] * model[n, i]
+                        share = energy / (energy + level * level)
+                    else:
+                        share = np.float32(abs(spectra[n, i]) >= level)
+                    spectra[n, i] *= share
+                    kept += share * share
+            spectra[0, 0] = mean
+            invert_group(spectra, size, patches)
             multiply(spectra[:size], inverse, patches)
+            share = np.float32(1) / max(kept, np.float32(1))
             for n in range(size):
                 y, x = tops[n] - first_row, lefts[n]
                 for i in range(8):

@@ -2,8 +2,8 @@
 
 Two priors, of the same form: every pixel becomes the weighted mean of what all patches that cover
 it say. :func:`sparse_average` codes each patch with few atoms of Ψ. :func:`similar_average` looks
-for similar patches nearby and keeps what they have in common (the first stage of BM3D); it restores
-textures that no dictionary holds.
+for similar patches nearby and keeps what they have in common (BM3D); it restores textures that no
+dictionary holds.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ def similar_average(
     threshold: float,
     stride: int = 4,
     group_size: int = 16,
+    guide: npt.ArrayLike | None = None,
     workers: int = 1,
 ) -> Float32Array:
     """Group each patch with similar ones, keep what is above a threshold, and average the results.
@@ -125,13 +126,18 @@ def similar_average(
         Distance of neighbouring patches that groups are made for, 1..8.
     group_size : int
         Patches of a group, a power of two, 2..64; fewer where the plane is too small.
+    guide : array_like, (H, W), optional
+        A cleaner version of the plane. Similar patches are looked for in it, and instead of
+        becoming zero or not, every coefficient is multiplied by g² / (g² + threshold²), g being
+        the guide's (Wiener's filter, if the threshold is the noise's standard deviation).
     workers : int
         Threads. The result does not depend on it.
 
     Returns
     -------
     ndarray, (H, W) float32
-        At every pixel the mean of all estimates, weighted by 1 / (numbers kept in their group).
+        At every pixel the mean of all estimates, weighted by 1 / (coefficients kept in their
+        group; with a guide, the sum of the squared factors).
 
     Raises
     ------
@@ -141,7 +147,7 @@ def similar_average(
     Notes
     -----
     After Dabov, Foi, Katkovnik and Egiazarian, "Image denoising by sparse 3-D transform-domain
-    collaborative filtering", 2007, its first stage.
+    collaborative filtering", 2007: its first stage, or the second with a guide.
     """
     from cscodec.sensing import _similar
 
@@ -152,6 +158,9 @@ def similar_average(
         )
     if group_size not in (2, 4, 8, 16, 32, 64):
         raise InvalidInputError(f"group_size is {group_size}; allowed are 2, 4, 8, 16, 32, 64")
+    clean = None if guide is None else _padded(guide)
+    if clean is not None and clean.shape != _padded(plane).shape:
+        raise InvalidInputError(f"guide has shape {clean.shape}, unlike the plane")
     cosines = cosine_basis()
     transposed = np.ascontiguousarray(cosines.T)
     reach = np.array(_REACH)
@@ -166,6 +175,8 @@ def similar_average(
     ) -> None:
         _similar.average_similar_band(
             padded,
+            padded if clean is None else clean,
+            clean is not None,
             tops,
             lefts,
             reach,
@@ -198,14 +209,8 @@ def _banded(
 ) -> Float32Array:
     # Bands of patch rows are summed apart and then added in order: the same sums on any number of
     # threads. ``reach`` is how many rows up and down of its own a band may write to.
-    pixels = np.ascontiguousarray(plane, np.float32)
-    if pixels.ndim != 2 or pixels.size == 0 or not np.isfinite(pixels).all():
-        raise InvalidInputError(
-            f"plane has shape {pixels.shape}; allowed is a finite, non-empty (height, width)"
-        )
-    height, width = pixels.shape
-    padding = ((0, max(0, PATCH_SIZE - height)), (0, max(0, PATCH_SIZE - width)))
-    padded = np.pad(pixels, padding, mode="edge")
+    padded = _padded(plane)
+    height, width = np.shape(plane)
     rows, columns = (_positions(length, stride) for length in padded.shape)
     total = np.zeros_like(padded)
     weight = np.zeros_like(padded)
@@ -223,6 +228,17 @@ def _banded(
         total[covered] += part
         weight[covered] += share
     return np.ascontiguousarray(total[:height, :width] / weight[:height, :width])
+
+
+def _padded(plane: npt.ArrayLike) -> Float32Array:
+    pixels = np.ascontiguousarray(plane, np.float32)
+    if pixels.ndim != 2 or pixels.size == 0 or not np.isfinite(pixels).all():
+        raise InvalidInputError(
+            f"plane has shape {pixels.shape}; allowed is a finite, non-empty (height, width)"
+        )
+    height, width = pixels.shape
+    padding = ((0, max(0, PATCH_SIZE - height)), (0, max(0, PATCH_SIZE - width)))
+    return np.pad(pixels, padding, mode="edge")
 
 
 def _positions(length: int, stride: int) -> Positions:

@@ -1,0 +1,134 @@
+"""Learned filters that correct a cleaned plane, by class of pixel.
+
+A class is the activity and direction of a pixel's surroundings and its place in the patch: what
+quantisation leaves behind looks different at a border than in the middle. Each class has a linear
+filter, the least-squares fit to training pictures, that sees the cleaned plane and what cleaning
+took away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.errors import InvalidModelError
+
+Array = npt.NDArray[Any]
+Float32Array = npt.NDArray[np.float32]
+
+#: Quantisation steps that filters are learned at; a picture uses those of the nearest (in octaves).
+FILTER_STEPS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0)
+WEIGHT_ONE = 1 << 12  #: fixed-point unit of the weights in a model
+_STRENGTH = 300.0  # of the pull towards a parent class's filter, in squared steps
+
+
+def filter_shape() -> tuple[int, int, int]:
+    """Shape of a model's filters: steps, classes, taps."""
+    from cscodec.sensing import _filters
+
+    return len(FILTER_STEPS), _filters.NUM_CLASSES, _filters.NUM_TAPS
+
+
+def check_filters(filters: Mapping[str, Array]) -> None:
+    """Check a model's filters.
+
+    Raises
+    ------
+    InvalidModelError
+        If one is of the wrong shape or type.
+    """
+    for name, array in filters.items():
+        if (
+            name not in ("luma", "chroma")
+            or array.shape != filter_shape()
+            or array.dtype != np.int16
+        ):
+            raise InvalidModelError(
+                f"restoration filters {name!r} are {array.dtype} {array.shape}; expected luma and "
+                f"chroma, int16 {filter_shape()}"
+            )
+
+
+def filters_for_step(filters: npt.NDArray[np.int16], step: float) -> Float32Array:
+    """Return the filters, (classes, taps) float32, of the nearest step."""
+    distances = [abs(np.log2(step / known)) for known in FILTER_STEPS]
+    nearest = int(np.argmin(distances))
+    return filters[nearest].astype(np.float32) * np.float32(1 / WEIGHT_ONE)
+
+
+def apply_filters(
+    plane: Float32Array, clean: Float32Array, filters: Float32Array, step: float
+) -> Float32Array:
+    """Correct a cleaned plane.
+
+    Parameters
+    ----------
+    plane : ndarray, (H, W) float32
+        Before cleaning; H and W are multiples of 8.
+    clean : ndarray, (H, W) float32
+        After cleaning.
+    filters : ndarray, (classes, taps) float32
+    step : float
+        Quantisation step.
+
+    Returns
+    -------
+    ndarray, (H, W) float32
+    """
+    from cscodec.sensing import _filters
+
+    removed, framed, classes = _prepare(plane, clean, step)
+    filtered = np.empty_like(clean)
+    _filters.apply_filters(removed, framed, classes, filters, filtered)
+    return filtered
+
+
+def fit_filters(
+    examples: Iterable[tuple[Float32Array, Float32Array, Float32Array]], step: float
+) -> npt.NDArray[np.int16]:
+    """Fit the filters of one step.
+
+    Parameters
+    ----------
+    examples : iterable of (plane, clean, original), each (H, W) float32
+    step : float
+
+    Returns
+    -------
+    ndarray, (classes, taps) int16
+        Zeros (no correction) where there was nothing to learn from.
+    """
+    from cscodec.sensing import _filters
+
+    taps = _filters.NUM_TAPS
+    products = np.zeros((_filters.NUM_CLASSES, taps, taps))
+    sums = np.zeros((_filters.NUM_CLASSES, taps))
+    for plane, clean, original in examples:
+        removed, framed, classes = _prepare(plane, clean, step)
+        _filters.accumulate(removed, framed, classes, original, products, sums)
+    # From the general to the particular: all classes, those of one activity and direction, one.
+    weights = np.empty_like(sums)
+    ridge = _STRENGTH * step**2 * np.eye(taps)
+    whole = np.linalg.solve(products.sum(0) + ridge, sums.sum(0))
+    for first in range(0, _filters.NUM_CLASSES, _filters.NUM_PLACES):
+        kind = slice(first, first + _filters.NUM_PLACES)
+        parent = np.linalg.solve(products[kind].sum(0) + ridge, sums[kind].sum(0) + ridge @ whole)
+        for index in range(first, first + _filters.NUM_PLACES):
+            weights[index] = np.linalg.solve(products[index] + ridge, sums[index] + ridge @ parent)
+    return np.clip(np.rint(weights * WEIGHT_ONE), -32768, 32767).astype(np.int16)
+
+
+def _prepare(
+    plane: Float32Array, clean: Float32Array, step: float
+) -> tuple[Float32Array, Float32Array, Array]:
+    from cscodec.sensing import _filters
+
+    radius = _filters.RADIUS
+    removed = np.pad(plane - clean, radius, mode="edge")
+    framed = np.pad(clean, radius, mode="edge")
+    classes = np.zeros((-(-clean.shape[0] // 4), -(-clean.shape[1] // 4)), np.int64)
+    _filters.classify(framed, np.float32(step), classes)
+    return removed, framed, classes
