@@ -27,6 +27,7 @@ from cscodec.model import Model, System, find_model, load_model
 from cscodec.parallel import parallel_map
 from cscodec.rate_control import Target, step_for_target
 from cscodec.restoration import DECODERS, Quantised, restore_plane
+from cscodec.sensing.filters import check_filters, filters_for_step
 from cscodec.sensing.patches import extract_patches, patch_grid
 from cscodec.sensing.pursuit import multiplied
 
@@ -38,10 +39,9 @@ Decoder = Literal["refine", "consistent", "linear", "omp"]
 #: Below this step, chroma keeps its full size under subsampling="auto".
 _FULL_CHROMA_STEP = 6.0
 _CHROMA_STEP_RATIO = 1.0
-#: λ of the search for quantised values, by effort: squared steps per bit.
-_RATE_WEIGHTS = (0.0, 0.085, 0.085, 0.085)
-#: How far from zero a value quantised to zero may lie, in 1/64 step, by effort.
-_ZERO_CELLS = (32, 48, 48, 48)
+RATE_WEIGHT = 0.085  #: λ of the search for quantised values: squared steps per bit
+#: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
+_ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
 _MARGIN = 2  # patches around a tile that restoring it looks at
 
 
@@ -180,7 +180,7 @@ def encode(
         measurements=measurements,
         step_code=step_code(step_for_quality(quality) if step is None else step),
         chroma_step_code=step_code(1),
-        zero_cell=_ZERO_CELLS[effort],
+        zero_cell=round(64 * (ZERO_CELL if effort > 0 else _ROUNDED_CELL)),
         model_id=chosen.model_id,
     )
     extras = Container(
@@ -365,7 +365,7 @@ class _EncodingJob:
                 wanted,
                 self.tables,
                 measurements=header.measurements,
-                rate_weight=_RATE_WEIGHTS[self.effort],
+                rate_weight=RATE_WEIGHT if self.effort > 0 else 0.0,
             )
             return segments
 
@@ -402,6 +402,12 @@ class _DecodingJob:
         self.segments = parts.segments
         self.systems = (model.luma, model.chroma)
         self.tables = CoderTables.from_mapping(model.tables)
+        check_filters(model.filters)
+        steps = (parts.header.step, parts.header.chroma_step)
+        self.filters = [
+            filters_for_step(model.filters[name], step) if name in model.filters else None
+            for name, step in zip(("luma", "chroma"), steps, strict=True)
+        ]
         self.decoder = decoder
         self.sparsity = sparsity
         self.measurements = measurements
@@ -502,7 +508,11 @@ class _DecodingJob:
                 measurements=self.measurements,
             )
             samples = restore_plane(
-                quantised, self.systems[number > 0], self.decoder, sparsity=self.sparsity
+                quantised,
+                self.systems[number > 0],
+                self.decoder,
+                filters=self.filters[number > 0],
+                sparsity=self.sparsity,
             )
             y, x = 8 * (top - first_row), 8 * (left - first_column)
             # Samples beyond the picture's edge are padding, not picture.

@@ -91,6 +91,9 @@ class Model:
     tables : mapping of str to ndarray
         Integer tables of the entropy coder (priors, predictors); empty where none were trained,
         and the coder then starts from its neutral state.
+    filters : mapping of str to ndarray
+        Restoration filters for "luma" and "chroma", (steps, classes, taps) int16; empty where none
+        were trained.
     metadata : mapping
         JSON-able record: training command, data, licence, configuration, seed, results.
     """
@@ -99,6 +102,7 @@ class Model:
     luma: System
     chroma: System
     tables: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    filters: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -126,7 +130,8 @@ class Model:
             arrays[f"{channel}.sensing_matrix"] = system.sensing_matrix
             arrays[f"{channel}.dictionary"] = system.dictionary
             arrays[f"{channel}.basis"] = system.basis
-        arrays.update({f"tables.{key}": value for key, value in self.tables.items()})
+        for group, members in (("tables", self.tables), ("filters", self.filters)):
+            arrays.update({f"{group}.{key}": value for key, value in members.items()})
         return arrays
 
     def to_bytes(self) -> bytes:
@@ -165,17 +170,18 @@ class Model:
                 )
                 _check_system(system)
                 systems.append(system)
-            tables = {}
+            groups: dict[str, dict[str, npt.NDArray[Any]]] = {"tables": {}, "filters": {}}
             for key, value in arrays.items():
-                if not key.startswith("tables.") or value.dtype.kind not in "iu":
+                group, _, member = key.partition(".")
+                if group not in groups or value.dtype.kind not in "iu":
                     raise InvalidModelError(f"unexpected array {key!r} of type {value.dtype}")
                 value.flags.writeable = False
-                tables[key.removeprefix("tables.")] = value
+                groups[group][member] = value
         except (SafetensorError, InvalidModelError, KeyError, TypeError, ValueError) as error:
             raise InvalidModelError(
                 f"{source}: not a usable model ({error}); train one with 'cscodec train'"
             ) from error
-        return cls(name, *systems, tables=tables, metadata=metadata)
+        return cls(name, *systems, **groups, metadata=metadata)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (a ``.safetensors`` file)."""

@@ -14,18 +14,23 @@ import numpy.typing as npt
 
 from cscodec.bitstream.quantize import dequantize
 from cscodec.model import System
+from cscodec.sensing.averages import sparse_average
+from cscodec.sensing.filters import apply_filters
 from cscodec.sensing.patches import assemble_patches, extract_patches
 from cscodec.sensing.pursuit import multiplied, omp
-from cscodec.sensing.reconstruct import sparse_average
+from cscodec.sensing.shrinkage import shrinkage_average
 
 Float32Array = npt.NDArray[np.float32]
 
 DECODERS = ("refine", "consistent", "linear", "omp")
 
-# Error per patch at which the refinement's sparse code is good enough, over that of plain rounding.
-_ERROR_SHARE = 0.30
-_MAX_ATOMS = 12
+# Refinement by a model's filters: coefficients below this share of a step are taken for noise.
+_THRESHOLD = 0.5
 _STRIDE = 2
+# Without filters: the squared error per patch at which a sparse code is good enough, over that of
+# plain rounding, and the most atoms.
+_ERROR_SHARE = 0.35
+_MAX_ATOMS = 32
 
 
 @dataclass(frozen=True)
@@ -49,24 +54,68 @@ class Quantised:
 
 
 def restore_plane(
-    quantised: Quantised, system: System, decoder: str, *, sparsity: int = 4
+    quantised: Quantised,
+    system: System,
+    decoder: str,
+    *,
+    filters: Float32Array | None = None,
+    sparsity: int = 4,
 ) -> Float32Array:
-    """Restore a plane (around zero), (8 rows, 8 columns) float32, by one of ``DECODERS``."""
-    rows, columns = quantised.values.shape[:2]
-    shape = (8 * rows, 8 * columns)
-    transform = synthesis(system)
-    measured = dequantize(quantised.values, quantised.step).reshape(rows * columns, -1)
+    """Restore a plane (around zero) from its quantised measurements.
+
+    Parameters
+    ----------
+    quantised : Quantised
+    system : System
+    decoder : str
+        One of ``DECODERS``.
+    filters : ndarray, (classes, taps) float32, optional
+        For ``refine``: see :mod:`cscodec.sensing.filters`.
+    sparsity : int
+        For ``omp`` and ``consistent``: K.
+
+    Returns
+    -------
+    ndarray, (8 rows, 8 columns) float32
+    """
+    if decoder in ("omp", "consistent"):
+        rows, columns = quantised.values.shape[:2]
+        measured = dequantize(quantised.values, quantised.step).reshape(rows * columns, -1)
+        patches = _pursue(measured, system, quantised.measurements, sparsity)
+        patches += measured[:, :1] / np.float32(8)
+        plane = assemble_patches(patches, (8 * rows, 8 * columns))
+        if decoder == "omp":
+            return plane
+        return into_cells(plane, quantised, synthesis(system))
     if decoder == "linear":
-        return assemble_patches(multiplied(measured, transform), shape)
-    if decoder == "refine":
-        plane = assemble_patches(multiplied(measured, transform), shape)
+        return linear_plane(quantised, system)
+    plane, clean = clean_plane(quantised, system, by_pursuit=filters is None)
+    if filters is not None:
+        clean = apply_filters(plane, clean, filters, quantised.step)
+        clean = into_cells(clean, quantised, synthesis(system))
+    return clean
+
+
+def linear_plane(quantised: Quantised, system: System) -> Float32Array:
+    """Return the plane at the centres of its cells."""
+    rows, columns = quantised.values.shape[:2]
+    measured = dequantize(quantised.values, quantised.step).reshape(rows * columns, -1)
+    patches = multiplied(measured, synthesis(system))
+    return assemble_patches(patches, (8 * rows, 8 * columns))
+
+
+def clean_plane(
+    quantised: Quantised, system: System, *, by_pursuit: bool
+) -> tuple[Float32Array, Float32Array]:
+    """Return the plane at the centres of its cells, and the same cleaned by sparse averages."""
+    transform = synthesis(system)
+    plane = linear_plane(quantised, system)
+    if by_pursuit:
         error = _ERROR_SHARE * 64 * quantised.step**2 / 12
-        smooth = sparse_average(plane, system.dictionary, error, _STRIDE, _MAX_ATOMS)
-        return _into_cells(smooth, quantised, transform)
-    patches = _pursue(measured, system, quantised.measurements, sparsity)
-    patches += measured[:, :1] / np.float32(8)
-    plane = assemble_patches(patches, shape)
-    return plane if decoder == "omp" else _into_cells(plane, quantised, transform)
+        clean = sparse_average(plane, system.dictionary, error, _STRIDE, _MAX_ATOMS)
+    else:
+        clean = shrinkage_average(plane, transform, _THRESHOLD * quantised.step, _STRIDE)
+    return plane, into_cells(clean, quantised, transform)
 
 
 def synthesis(system: System) -> Float32Array:
@@ -91,7 +140,7 @@ def _pursue(
     return codes.reconstruct(system.dictionary)
 
 
-def _into_cells(plane: Float32Array, quantised: Quantised, transform: Float32Array) -> Float32Array:
+def into_cells(plane: Float32Array, quantised: Quantised, transform: Float32Array) -> Float32Array:
     """Move every patch of a plane to the nearest one whose measurements lie in their cells."""
     measured = multiplied(extract_patches(plane), np.ascontiguousarray(transform.T))
     centres = dequantize(quantised.values, quantised.step).reshape(measured.shape)

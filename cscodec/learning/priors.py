@@ -8,7 +8,7 @@ that the coder itself reaches on training pictures, at steps over the whole usef
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from cscodec.bitstream.layout import (
     SIGNED,
 )
 from cscodec.bitstream.quantize import scaled
-from cscodec.codec import measure_colours
+from cscodec.codec import RATE_WEIGHT, measure_colours
 from cscodec.model import Model
 
 Array = npt.NDArray[Any]
@@ -39,7 +39,6 @@ CROP_SIDE = 384  #: pixels of each picture that are used, a multiple of 16
 #: Steps that predictors are fitted at, and the range that states are trained over.
 _FIT_STEPS = (8.0, 16.0, 28.0, 48.0)
 _STATE_STEPS = (7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0)
-_RATE_WEIGHT = 0.085
 _COUNT_CAP = 40  # how firmly a fresh tile believes the trained probabilities
 _DEAD_ZONE_ROUNDING = 0.33  # what the rate-distortion search does on average
 _VALUE_CLIP = 32
@@ -74,7 +73,7 @@ def train_tables(
     report = progress or (lambda _: None)
     generator = np.random.default_rng(seed)
     measured = [
-        measure_colours(crop, model, full_chroma=False) for crop in _crops(pictures, generator)
+        measure_colours(crop, model, full_chroma=False) for crop in crops(pictures, generator)
     ]
     if not measured:
         return {}
@@ -89,9 +88,10 @@ def train_tables(
     return tables
 
 
-def _crops(
+def crops(
     pictures: Iterable[npt.NDArray[np.uint8]], generator: np.random.Generator
-) -> Iterable[npt.NDArray[np.uint8]]:
+) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield a random part, without alpha, of every picture of at least 32 x 32 pixels."""
     for pixels in pictures:
         colours = pixels if pixels.ndim == 2 else pixels[..., : 3 if pixels.shape[2] >= 3 else 1]
         colours = colours[..., 0] if colours.ndim == 3 and colours.shape[2] == 1 else colours
@@ -277,7 +277,7 @@ def _train_states(
         wanted = [scaled(plane, step) for plane in pictures[index]]
         state = TileState([plane.shape[:2] for plane in wanted], frozen, NUM_MEASUREMENTS - 1)
         state.mixers = mixers[: len(wanted)]
-        encode_with(state, wanted, _RATE_WEIGHT)
+        encode_with(state, wanted, RATE_WEIGHT)
         report((done + 1) / len(jobs))
     for plane, mixer in enumerate(mixers):
         tables["slots"][plane] = mixer.slots >> 16

@@ -297,6 +297,7 @@ class _Run:
             name, self.options, systems, data=data, held_out=held_out, history=self.history
         )
         if self.options.wants_codec_tables:
+            from cscodec.learning.filters import train_filters
             from cscodec.learning.priors import train_tables
 
             model = replace(

@@ -1,0 +1,95 @@
+"""The restoration filters of a model, learned from pictures that its own coder has quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.bitstream.contexts import CoderTables, encode_tile
+from cscodec.bitstream.quantize import scaled
+from cscodec.codec import RATE_WEIGHT, ZERO_CELL, measure_colours
+from cscodec.learning.priors import crops
+from cscodec.model import Model, System
+from cscodec.parallel import parallel_map
+from cscodec.restoration import Quantised, clean_plane, synthesis
+from cscodec.sensing.filters import FILTER_STEPS, fit_filters
+from cscodec.sensing.patches import assemble_patches
+from cscodec.sensing.pursuit import multiplied
+
+Float32Array = npt.NDArray[np.float32]
+Measured = Sequence[Float32Array]
+
+
+def train_filters(
+    model: Model,
+    pictures: Iterable[npt.NDArray[np.uint8]],
+    *,
+    seed: int = 0,
+    workers: int | None = None,
+) -> dict[str, npt.NDArray[np.int16]]:
+    """Learn the restoration filters of a model whose systems and tables are final.
+
+    Parameters
+    ----------
+    model : Model
+    pictures : iterable of ndarray, uint8
+        Gray pictures teach the luma filters only.
+    seed : int
+        Of the choice of crops.
+    workers : int, optional
+        Threads. The result does not depend on it.
+
+    Returns
+    -------
+    dict of ndarray
+        For ``Model.filters``. Empty if there was no picture of at least 32 x 32 pixels.
+    """
+    generator = np.random.default_rng(seed)
+    measured = [
+        measure_colours(crop, model, full_chroma=False) for crop in crops(pictures, generator)
+    ]
+    if not measured:
+        return {}
+    tables = CoderTables.from_mapping(model.tables)
+
+    def learn(step: float) -> list[npt.NDArray[np.int16]]:
+        coded = [_coded(planes, tables, step) for planes in measured]
+        return [
+            fit_filters(_examples(measured, coded, numbers, system, step), step)
+            for numbers, system in (((0,), model.luma), ((1, 2), model.chroma))
+        ]
+
+    learned = list(parallel_map(learn, FILTER_STEPS, workers))
+    luma, chroma = (np.stack(filters) for filters in zip(*learned, strict=True))
+    return {"luma": luma, "chroma": chroma}
+
+
+def _coded(planes: Measured, tables: CoderTables, step: float) -> list[npt.NDArray[np.int16]]:
+    wanted = [scaled(plane, step) for plane in planes]
+    return encode_tile(wanted, tables, rate_weight=RATE_WEIGHT)[1]
+
+
+def _examples(
+    measured: Sequence[Measured],
+    coded: Sequence[Sequence[npt.NDArray[np.int16]]],
+    numbers: Sequence[int],
+    system: System,
+    step: float,
+) -> Iterator[tuple[Float32Array, Float32Array, Float32Array]]:
+    """Planes at the centres of their cells, cleaned, and as they were."""
+    for planes, values in zip(measured, coded, strict=True):
+        for number in numbers:
+            if number < len(planes):
+                quantised = Quantised(values[number], step, ZERO_CELL, values[0].shape[2] - 1)
+                plane, clean = clean_plane(quantised, system, by_pursuit=False)
+                yield plane, clean, _assembled(planes[number], system)
+
+
+def _assembled(measured: Float32Array, system: System) -> Float32Array:
+    rows, columns = measured.shape[:2]
+    flat: npt.NDArray[Any] = measured.reshape(rows * columns, -1)
+    patches = multiplied(flat, synthesis(system))
+    return assemble_patches(patches, (8 * rows, 8 * columns))
