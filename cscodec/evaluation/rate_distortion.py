@@ -159,6 +159,8 @@ def cscodec_codec(settings: Sequence[float], name: str = "cscodec", **options: A
     from cscodec.codec import decode, encode
 
     decoding = {"decoder": options.pop("decoder")} if "decoder" in options else {}
+    if "model" in options:
+        decoding["model"] = options["model"]
 
     def code(pixels: Pixels, setting: float) -> tuple[bytes, Pixels]:
         data = encode(pixels, quality=setting, workers=1, **options)
