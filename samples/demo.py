@@ -25,7 +25,8 @@ def main() -> None:
     output.mkdir(parents=True, exist_ok=True)
     paths = sorted(SAMPLES.glob("*.png"))
     first = read_picture(paths[0]).pixels[:64, :64]
-    cscodec.decode(cscodec.encode(first))  # the first call ever compiles: not part of the timing
+    print("warming up; the first run compiles kernels, once", file=sys.stderr)
+    cscodec.decode(cscodec.encode(first))
     rows: list[list[Cell]] = []
     for path in paths:
         pixels = read_picture(path).pixels
