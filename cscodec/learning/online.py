@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
 from cscodec.learning.statistics import Statistics, code_batch
+from cscodec.learning.usable import distinct_rows, usable_patches
 from cscodec.parallel import parallel_map
 from cscodec.sensing.design import design_sensing_matrix
-from cscodec.sensing.patches import PATCH_PIXELS, remove_mean
+from cscodec.sensing.patches import PATCH_PIXELS
 from cscodec.sensing.pursuit import multiplied
 
 Float32Array = npt.NDArray[np.float32]
@@ -32,9 +33,6 @@ MAX_ATOMS = 4096
 
 #: Patches per piece of work; fixed, as it determines the order of all sums.
 _CHUNK = 1024
-#: Patches that vary more are treated like infinite ones: their squares would swamp all others.
-_LARGEST_ENERGY = PATCH_PIXELS * 1e12
-_HASH_KEYS = np.random.default_rng(64).integers(0, 2**63, PATCH_PIXELS // 2, np.uint64) * 2 + 1
 
 
 class OnlineLearner:
@@ -184,7 +182,8 @@ class OnlineLearner:
         InvalidInputError
             If ``patches`` does not have shape (n, 64).
         """
-        batch = self._usable(patches)
+        batch = usable_patches(patches)
+        self._num_skipped += len(np.asarray(patches)) - len(batch)
         if self._atoms is None:
             batch = self._collected(batch)
             if len(batch) < self._parameters["num_atoms"]:
@@ -289,7 +288,7 @@ class OnlineLearner:
 
     def _collected(self, batch: Float32Array) -> Float32Array:
         together = np.concatenate([self._pending, batch])
-        distinct = _distinct(together)
+        distinct = distinct_rows(together)
         self._num_skipped += len(together) - len(distinct)
         self._pending = self._pending[:0]
         return distinct
@@ -310,20 +309,6 @@ class OnlineLearner:
         self._usage = np.zeros(num_atoms)
         self._num_samples = 0
         self._iteration = 0
-
-    def _usable(self, patches: npt.ArrayLike) -> Float32Array:
-        rows = np.asarray(patches)
-        if rows.ndim != 2 or rows.shape[1] != PATCH_PIXELS:
-            raise InvalidInputError(
-                f"patches have shape {rows.shape}; allowed is (n, {PATCH_PIXELS})"
-            )
-        with np.errstate(invalid="ignore", over="ignore"):  # what overflows is skipped
-            usable, _ = remove_mean(rows)
-            energies = np.einsum("ij,ij->i", usable, usable)
-        varied = (energies > 0) & (energies < _LARGEST_ENERGY)  # false for NaN
-        usable = _distinct(usable if varied.all() else usable[varied])
-        self._num_skipped += len(rows) - len(usable)
-        return usable
 
     def _statistics(
         self, batch: Float32Array, executor: Executor | None, workers: int
@@ -376,16 +361,6 @@ def _update(atoms: Float32Array, a: Float64Array, b: Float64Array) -> None:
     from cscodec.learning import _online
 
     _online.update_atoms(atoms, a, b)
-
-
-def _distinct(rows: Float32Array) -> Float32Array:
-    # A sum of the rows' bits times fixed odd numbers, modulo 2^64, is equal for equal rows and
-    # quick; rows are compared in full only where two sums agree.
-    sums = np.sort(rows.view(np.uint64) @ _HASH_KEYS)
-    if not np.any(sums[1:] == sums[:-1]):
-        return rows
-    first = np.unique(rows, axis=0, return_index=True)[1]
-    return rows[np.sort(first)]
 
 
 def _check_range(name: str, value: float, lowest: float, highest: float) -> None:
