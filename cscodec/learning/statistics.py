@@ -17,6 +17,9 @@ from cscodec.sensing.pursuit import multiplied, pursue_unchecked
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 
+#: Patches coded together: their correlations with 256 atoms stay in a core's cache.
+_GROUP = 256
+
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
@@ -92,10 +95,12 @@ def code_batch(
     """
     from cscodec.learning import _online
 
-    codes = pursue_unchecked(multiplied(patches, projector), gram, sparsity)
     num_atoms = len(gram)
     a = np.zeros((num_atoms, num_atoms))
     b = np.zeros((num_atoms, patches.shape[1]))
     usage = np.zeros(num_atoms)
-    _online.accumulate(patches, codes.indices, codes.values, codes.counts, a, b, usage)
+    for first in range(0, len(patches), _GROUP):
+        group = patches[first : first + _GROUP]
+        codes = pursue_unchecked(multiplied(group, projector), gram, sparsity)
+        _online.accumulate(group, codes.indices, codes.values, codes.counts, a, b, usage)
     return Statistics(a, b.T, usage, len(patches), dictionary_id)

@@ -58,17 +58,24 @@ def best_atom(residual: Array, weights: Array, scores: Array, score_bits: Array)
     """Return the first atom of highest ``residual² * weight``.
 
     Floats that are not negative order like their bit patterns. Maxima of integers vectorise, those
-    of floats, with NaN to respect, do not.
+    of floats, with NaN to respect, do not. Then only one row is left to be searched one by one.
     """
     for j in range(residual.size):
         scores[j] = residual[j] * residual[j] * weights[j]
-    highest = np.int32(0)
-    for j in range(residual.size):
-        highest = max(highest, score_bits[j])
-    atom = 0
-    while score_bits[atom] != highest:
-        atom += 1
-    return atom
+    highest = np.int32(-1)
+    row = 0
+    for i in range(score_bits.shape[0]):
+        highest_here = np.int32(0)
+        for j in range(score_bits.shape[1]):
+            highest_here = max(highest_here, score_bits[i, j])
+        if highest_here > highest:
+            highest = highest_here
+            row = i
+    column = 0
+    while score_bits[row, column] != highest:
+        column += 1
+    best: int = row * score_bits.shape[1] + column
+    return best
 
 
 @inline_kernel
@@ -103,7 +110,8 @@ def pursue(
     The chosen atoms are orthogonalised one by one (Gram-Schmidt, in terms of the Gram matrix):
     ``directions[k]`` holds the products of the k-th orthonormal direction with every atom, so that
     the residual's correlations lose ``coordinate * directions[k]``, and the Cholesky factor of the
-    chosen atoms' Gram matrix can be read from it. ``score_bits`` is ``scores`` seen as int32.
+    chosen atoms' Gram matrix can be read from it. ``scores`` and ``score_bits`` come from
+    ``score_buffers``.
     """
     num_signals, sparsity = indices.shape
     num_atoms = len(gram)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cscodec.errors import InvalidInputError
 from cscodec.parallel import parallel_map
 from cscodec.sensing.patches import PATCH_PIXELS, PATCH_SIZE
-from cscodec.sensing.pursuit import multiplied
+from cscodec.sensing.pursuit import multiplied, score_buffers
 
 Float32Array = npt.NDArray[np.float32]
 Positions = npt.NDArray[np.int64]
@@ -85,7 +85,6 @@ def sparse_average(
         total: Float32Array,
         weight: Float32Array,
     ) -> None:
-        scores = np.empty(len(atoms), np.float32)
         _refine.average_band(
             padded,
             tops,
@@ -95,8 +94,7 @@ def sparse_average(
             gram,
             float(error),
             int(max_atoms),
-            scores,
-            scores.view(np.int32),
+            *score_buffers(len(atoms)),
             first_row,
             total,
             weight,

@@ -269,19 +269,23 @@ def pursue_unchecked(
         np.zeros(num_signals, np.int32),
     )
     squares = np.full(num_signals, np.inf) if energies is None else energies
-    scores = np.empty(num_atoms, np.float32)
     _pursuit.pursue(
         correlations,
         gram,
         squares,
         error,
-        scores,
-        scores.view(np.int32),
+        *score_buffers(num_atoms),
         codes.indices,
         codes.values,
         codes.counts,
     )
     return codes
+
+
+def score_buffers(num_atoms: int) -> tuple[Float32Array, npt.NDArray[np.int32]]:
+    """Return the kernels' room for scores: 64 to a row, zeros beyond the atoms, and their bits."""
+    scores = np.zeros(-(-num_atoms // 64) * 64, np.float32)
+    return scores, scores.view(np.int32).reshape(-1, 64)
 
 
 def _pursue_in_chunks(
