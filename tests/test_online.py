@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cscodec.errors import InvalidInputError
 from cscodec.learning._online import update_atoms
 from cscodec.learning.online import OnlineLearner
-from cscodec.learning.statistics import Statistics, code_batch
+from cscodec.learning.statistics import Coder, Statistics
 from cscodec.sensing.design import coherence_objective, design_sensing_matrix
 from cscodec.sensing.pursuit import multiplied, omp
 
@@ -112,11 +112,10 @@ class TestAtomUpdate:
 
 class TestStatistics:
     @staticmethod
-    def coded(patches: Array, dictionary_id: int = 7) -> Statistics:
-        random = np.random.default_rng(3)
-        dictionary = random.standard_normal((64, 70)).astype(np.float32)
+    def coded(patches: Array, seed: int = 3) -> Statistics:
+        dictionary = np.random.default_rng(seed).standard_normal((64, 70)).astype(np.float32)
         gram = multiplied(np.ascontiguousarray(dictionary.T), dictionary)
-        return code_batch(patches, dictionary, gram, 3, dictionary_id)
+        return Coder(dictionary, gram, sparsity=3)(patches)
 
     def test_sums_are_those_of_the_codes(self) -> None:
         patches = textured_patches(200)
@@ -146,7 +145,7 @@ class TestStatistics:
     def test_dictionaries_must_agree(self) -> None:
         patches = textured_patches(10)
         with pytest.raises(InvalidInputError, match="different dictionaries"):
-            self.coded(patches, 1).merge(self.coded(patches, 2))
+            self.coded(patches, seed=1).merge(self.coded(patches, seed=2))
 
 
 def random_start(seed: int) -> Array:
@@ -286,14 +285,26 @@ def test_outer_iterations_forget_the_statistics() -> None:
 
 
 def test_batches_count_by_their_samples() -> None:
-    # After n samples, a batch of s replaces the share 1 - (1 - s/n)^ρ of what was known before.
+    # After n samples, a batch of s leaves the share (1 - s/n)^ρ of what was known before.
     patches = textured_patches(384)
     learner = OnlineLearner(**SMALL, rho=2.0).partial_fit(patches[:256])
-    before = learner.state()["A"]
+    before = learner.usage
     learner.partial_fit(patches[256:])
-    added = learner.state()["A"] - before * (1 - 128 / 384) ** 2
-    assert np.linalg.eigvalsh(added).min() > -1e-6 * np.abs(added).max()  # a sum of θθᵀ
-    assert np.trace(added) > 0
+    added = learner.usage - before * (1 - 128 / 384) ** 2
+    np.testing.assert_allclose(added, np.rint(added), atol=1e-9)  # uses by the new patches
+    assert added.min() > -1e-9
+    assert 0 < added.sum() <= 3 * 128
+
+
+def test_statistics_stay_in_range_however_strongly_the_past_is_forgotten() -> None:
+    for rho in (0.0, 1000.0, 1e6):
+        learner = trained(20, rho=rho)
+        state = learner.state()
+        assert np.isfinite(state["A"]).all()
+        assert state["A"].max() < 1e120
+        np.testing.assert_allclose(np.linalg.norm(learner.dictionary, axis=0), 1, rtol=1e-5)
+    only_last = trained(20, rho=1e6).usage
+    assert only_last.sum() <= 3 * 128
 
 
 def test_seldom_used_atoms_are_replaced() -> None:

@@ -23,15 +23,22 @@ _LEAST = 1e-300
 
 @kernel
 def accumulate(
-    patches: Array, indices: Array, values: Array, counts: Array, a: Array, b: Array, usage: Array
+    patches: Array,
+    indices: Array,
+    values: Array,
+    counts: Array,
+    weight: float,
+    a: Array,
+    b: Array,
+    usage: Array,
 ) -> None:
-    """Add Σθθᵀ to ``a`` (L, L), Σθxᵀ to ``b`` (L, N) and the atoms' uses to ``usage`` (L,)."""
+    """Add ``weight`` times Σθθᵀ to ``a`` (L, L), Σθxᵀ to ``b`` (L, N), uses to ``usage`` (L,)."""
     num_pixels = patches.shape[1]
     for n in range(len(patches)):
         for k in range(counts[n]):
             atom = indices[n, k]
-            value = float(values[n, k])
-            usage[atom] += 1
+            value = weight * values[n, k]
+            usage[atom] += weight
             for i in range(num_pixels):
                 b[atom, i] += value * patches[n, i]
             for other in range(counts[n]):

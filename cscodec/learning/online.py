@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from functools import partial
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
-from cscodec.learning.statistics import Statistics, code_batch
+from cscodec.learning.statistics import Coder
 from cscodec.learning.usable import distinct_rows, usable_patches
 from cscodec.parallel import parallel_map
 from cscodec.sensing.design import design_sensing_matrix
@@ -33,6 +31,7 @@ MAX_ATOMS = 4096
 
 #: Patches per piece of work; fixed, as it determines the order of all sums.
 _CHUNK = 1024
+_LARGEST_WEIGHT = 1e100
 
 
 class OnlineLearner:
@@ -104,7 +103,7 @@ class OnlineLearner:
         self._recent = self._pending
         self._atoms: Float32Array | None = None
         self._sensing_matrix = np.empty((num_measurements, PATCH_PIXELS))
-        self._weight = np.empty((PATCH_PIXELS, PATCH_PIXELS), np.float32)
+        self._metric = np.empty((PATCH_PIXELS, PATCH_PIXELS), np.float32)
         self._num_skipped = 0
         self._num_replaced = 0
         self._forget()
@@ -139,7 +138,7 @@ class OnlineLearner:
     @property
     def usage(self) -> Float64Array:
         """How often each atom was used, older uses forgotten as ρ says, (L,) float64."""
-        return self._usage.copy()
+        return self._usage / self._enlarged
 
     @property
     def num_samples(self) -> int:
@@ -195,7 +194,7 @@ class OnlineLearner:
         iterations = self._parameters["dictionary_iterations"]
         if iterations is not None and self._iteration >= iterations:
             self.update_sensing_matrix()
-        self._fold(self._statistics(batch, executor, workers))
+        self._learn(batch, executor, workers)
         _update(self._started_atoms(), self._a, self._b)
         self._recent = batch[: self._parameters["num_atoms"]].copy()
         return self
@@ -214,7 +213,7 @@ class OnlineLearner:
         self._sensing_matrix = self.sensing_matrix
         phi = self._sensing_matrix
         weight = self._parameters["gamma"] * np.eye(PATCH_PIXELS) + phi.T @ phi
-        self._weight = np.ascontiguousarray(weight, np.float32)
+        self._metric = np.ascontiguousarray(weight, np.float32)
         self._forget()
 
     def state(self) -> dict[str, Any]:
@@ -224,6 +223,7 @@ class OnlineLearner:
             "parameters": dict(self._parameters),
             "random": self._random.bit_generator.state,
             "iteration": self._iteration,
+            "enlarged": self._enlarged,
             "num_samples": self._num_samples,
             "num_skipped": self._num_skipped,
             "num_replaced": self._num_replaced,
@@ -231,7 +231,7 @@ class OnlineLearner:
             "pending": self._pending.copy(),
             "recent": self._recent.copy(),
             "sensing_matrix": self._sensing_matrix.copy(),
-            "weight": self._weight.copy(),
+            "metric": self._metric.copy(),
             "A": self._a.copy(),
             "B": self._b.copy(),
             "usage": self._usage.copy(),
@@ -251,6 +251,7 @@ class OnlineLearner:
             learner._random.bit_generator.state = state["random"]
             for name in ("iteration", "num_samples", "num_skipped", "num_replaced"):
                 setattr(learner, f"_{name}", int(state[name]))
+            learner._enlarged = float(state["enlarged"])
             num_atoms = learner._parameters["num_atoms"]
             atoms = np.array(state["atoms"], np.float32)
             if len(atoms):
@@ -258,7 +259,7 @@ class OnlineLearner:
             learner._pending = np.array(state["pending"], np.float32).reshape(-1, PATCH_PIXELS)
             learner._recent = np.array(state["recent"], np.float32).reshape(-1, PATCH_PIXELS)
             learner._sensing_matrix = np.array(state["sensing_matrix"]).reshape(-1, PATCH_PIXELS)
-            learner._weight = np.array(state["weight"], np.float32).reshape(-1, PATCH_PIXELS)
+            learner._metric = np.array(state["metric"], np.float32).reshape(-1, PATCH_PIXELS)
             learner._a = np.array(state["A"], np.float64).reshape(num_atoms, num_atoms)
             learner._b = np.array(state["B"], np.float64).reshape(num_atoms, PATCH_PIXELS)
             learner._usage = np.array(state["usage"], np.float64).reshape(num_atoms)
@@ -307,42 +308,38 @@ class OnlineLearner:
         self._a = np.zeros((num_atoms, num_atoms))
         self._b = np.zeros((num_atoms, PATCH_PIXELS))
         self._usage = np.zeros(num_atoms)
+        self._enlarged = 1.0
         self._num_samples = 0
         self._iteration = 0
 
-    def _statistics(
-        self, batch: Float32Array, executor: Executor | None, workers: int
-    ) -> Statistics:
+    def _learn(self, batch: Float32Array, executor: Executor | None, workers: int) -> None:
+        weight = self._weight_of_new(len(batch))
         atoms = self._started_atoms()
-        projector = multiplied(self._weight, np.ascontiguousarray(atoms.T))
-        gram = multiplied(atoms, projector)
-        code = partial(
-            code_batch,
-            projector=projector,
-            gram=gram,
-            sparsity=self._parameters["sparsity"],
-            dictionary_id=crc32(atoms[:, :2].tobytes()),  # any update changes these
-        )
-        chunks = [batch[first : first + _CHUNK] for first in range(0, len(batch), _CHUNK)]
-        workers = 1 if len(chunks) == 1 else workers
-        parts = parallel_map(code, chunks, workers, executor if len(chunks) > 1 else None)
-        total = next(parts)
-        for part in parts:
-            total = total.merge(part)
-        return total
-
-    def _fold(self, statistics: Statistics) -> None:
-        # (1 - 1/t)^ρ of the paper, with t counted in samples so that batches may differ in size.
-        self._num_samples += statistics.num_samples
-        kept = (1 - statistics.num_samples / self._num_samples) ** self._parameters["rho"]
-        for running, new in (
-            (self._a, statistics.A),
-            (self._b, statistics.B.T),
-            (self._usage, statistics.usage),
-        ):
-            running *= kept
-            running += new
+        projector = multiplied(self._metric, np.ascontiguousarray(atoms.T))
+        coder = Coder(projector, multiplied(atoms, projector), self._parameters["sparsity"])
         self._iteration += 1
+        if len(batch) <= _CHUNK:
+            coder.accumulate(batch, weight, self._a, self._b, self._usage)
+            return
+        chunks = [batch[first : first + _CHUNK] for first in range(0, len(batch), _CHUNK)]
+        for part in parallel_map(coder, chunks, workers, executor):
+            self._a += weight * part.A
+            self._b += weight * part.B.T
+            self._usage += weight * part.usage
+
+    def _weight_of_new(self, num_new: int) -> float:
+        # Only ratios within A and B matter. So instead of shrinking what is known by the paper's
+        # (1 - 1/t)^ρ after every batch, what is new is enlarged, until numbers get too large.
+        # t is counted in samples, so that batches may differ in size.
+        self._num_samples += num_new
+        kept = (1 - num_new / self._num_samples) ** self._parameters["rho"]
+        enlarged = self._enlarged / kept if kept > 0 else np.inf
+        if enlarged > _LARGEST_WEIGHT:
+            for sums in (self._a, self._b, self._usage):
+                sums *= kept / self._enlarged
+            enlarged = 1.0
+        self._enlarged = enlarged
+        return enlarged
 
     def _replace_seldom_used(self) -> None:
         atoms = self._started_atoms()

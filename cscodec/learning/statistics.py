@@ -7,6 +7,7 @@ batches at fixed places and merges in order gets the same sums for any number of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ class Statistics:
     num_samples : int
         Patches summed.
     dictionary_id : int
-        Fingerprint of the dictionary that they were coded with.
+        Fingerprint of the system that they were coded in: only sums from one can be merged.
     """
 
     A: Float64Array
@@ -67,40 +68,48 @@ class Statistics:
         )
 
 
-def code_batch(
-    patches: Float32Array,
-    projector: Float32Array,
-    gram: Float32Array,
-    sparsity: int,
-    dictionary_id: int,
-) -> Statistics:
-    """Sparse-code patches in the stacked system [√γ Ψ; ΦΨ] (eq. 13) and sum up the codes.
+@dataclass(frozen=True, eq=False)
+class Coder:
+    """Codes patches in the stacked system [√γ Ψ; ΦΨ] (eq. 13); may be sent to other processes.
 
-    Parameters
+    Attributes
     ----------
-    patches : ndarray, (n, 64) float32
-        Zero-mean.
     projector : ndarray, (64, L) float32
         WΨ with W = γI + ΦᵀΦ: products of patches with it are those with the stacked atoms.
     gram : ndarray, (L, L) float32
         ΨᵀWΨ.
     sparsity : int
         K.
-    dictionary_id : int
-        Put into the result.
-
-    Returns
-    -------
-    Statistics
     """
-    from cscodec.learning import _online
 
-    num_atoms = len(gram)
-    a = np.zeros((num_atoms, num_atoms))
-    b = np.zeros((num_atoms, patches.shape[1]))
-    usage = np.zeros(num_atoms)
-    for first in range(0, len(patches), _GROUP):
-        group = patches[first : first + _GROUP]
-        codes = pursue_unchecked(multiplied(group, projector), gram, sparsity)
-        _online.accumulate(group, codes.indices, codes.values, codes.counts, a, b, usage)
-    return Statistics(a, b.T, usage, len(patches), dictionary_id)
+    projector: Float32Array
+    gram: Float32Array
+    sparsity: int
+
+    def __call__(self, patches: Float32Array) -> Statistics:
+        """Return the statistics of zero-mean patches, (n, 64) float32."""
+        num_pixels, num_atoms = self.projector.shape
+        a = np.zeros((num_atoms, num_atoms))
+        b = np.zeros((num_atoms, num_pixels))
+        usage = np.zeros(num_atoms)
+        self.accumulate(patches, 1.0, a, b, usage)
+        return Statistics(a, b.T, usage, len(patches), crc32(self.gram.tobytes()))
+
+    def accumulate(
+        self,
+        patches: Float32Array,
+        weight: float,
+        a: Float64Array,
+        b: Float64Array,
+        usage: Float64Array,
+    ) -> None:
+        """Add ``weight`` times the patches' sums to A (L, L), Bᵀ (L, 64) and usage (L,)."""
+        from cscodec.learning import _online
+
+        for first in range(0, len(patches), _GROUP):
+            group = patches[first : first + _GROUP]
+            correlations = multiplied(group, self.projector)
+            codes = pursue_unchecked(correlations, self.gram, self.sparsity)
+            _online.accumulate(
+                group, codes.indices, codes.values, codes.counts, weight, a, b, usage
+            )
