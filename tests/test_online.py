@@ -280,6 +280,11 @@ def test_outer_iterations_forget_the_statistics() -> None:
     learner.update_sensing_matrix()
     assert (learner.iteration, learner.num_samples) == (0, 0)
     np.testing.assert_array_equal(learner.state()["A"], 0)
+    going_on = trained(10)
+    usage = going_on.usage
+    going_on.update_sensing_matrix(forget=False)
+    assert going_on.iteration == 10
+    np.testing.assert_array_equal(going_on.usage, usage)
     by_itself = trained(25, dictionary_iterations=10)
     assert by_itself.iteration == 5
 

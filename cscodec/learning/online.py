@@ -199,22 +199,29 @@ class OnlineLearner:
         self._recent = batch[: self._parameters["num_atoms"]].copy()
         return self
 
-    def update_sensing_matrix(self) -> None:
+    def update_sensing_matrix(self, *, forget: bool = True) -> None:
         """Begin an outer iteration of Algorithm 1: Φ = φ(Ψ), t = 1, A = B = 0.
 
         Atoms that were seldom used in the last one are replaced first.
+
+        Parameters
+        ----------
+        forget : bool
+            With False, t, A and B go on as they are, unlike in the paper, and no atoms are replaced.
 
         Raises
         ------
         InvalidInputError
             If no dictionary exists yet.
         """
-        self._replace_seldom_used()
+        if forget:
+            self._replace_seldom_used()
         self._sensing_matrix = self.sensing_matrix
         phi = self._sensing_matrix
         weight = self._parameters["gamma"] * np.eye(PATCH_PIXELS) + phi.T @ phi
         self._metric = np.ascontiguousarray(weight, np.float32)
-        self._forget()
+        if forget:
+            self._forget()
 
     def state(self) -> dict[str, Any]:
         """Everything that a resumed run needs: arrays, and values that JSON can hold."""
@@ -223,7 +230,6 @@ class OnlineLearner:
             "parameters": dict(self._parameters),
             "random": self._random.bit_generator.state,
             "iteration": self._iteration,
-            "enlarged": self._enlarged,
             "num_samples": self._num_samples,
             "num_skipped": self._num_skipped,
             "num_replaced": self._num_replaced,
@@ -234,7 +240,8 @@ class OnlineLearner:
             "metric": self._metric.copy(),
             "A": self._a.copy(),
             "B": self._b.copy(),
-            "usage": self._usage.copy(),
+            # With the weight of a new patch beside them, without which the sums mean nothing.
+            "usage": np.append(self._usage, self._enlarged),
         }
 
     @classmethod
@@ -251,7 +258,6 @@ class OnlineLearner:
             learner._random.bit_generator.state = state["random"]
             for name in ("iteration", "num_samples", "num_skipped", "num_replaced"):
                 setattr(learner, f"_{name}", int(state[name]))
-            learner._enlarged = float(state["enlarged"])
             num_atoms = learner._parameters["num_atoms"]
             atoms = np.array(state["atoms"], np.float32)
             if len(atoms):
@@ -262,7 +268,8 @@ class OnlineLearner:
             learner._metric = np.array(state["metric"], np.float32).reshape(-1, PATCH_PIXELS)
             learner._a = np.array(state["A"], np.float64).reshape(num_atoms, num_atoms)
             learner._b = np.array(state["B"], np.float64).reshape(num_atoms, PATCH_PIXELS)
-            learner._usage = np.array(state["usage"], np.float64).reshape(num_atoms)
+            usage = np.array(state["usage"], np.float64).reshape(num_atoms + 1)
+            learner._usage, learner._enlarged = usage[:-1].copy(), float(usage[-1])
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"not the state of a learner: {error}") from error
         return learner
