@@ -207,7 +207,7 @@ class OnlineLearner:
         Parameters
         ----------
         forget : bool
-            With False, t, A and B go on as they are, unlike in the paper, and no atoms are replaced.
+            With False, t, A and B go on as they are, unlike in the paper; no atoms are replaced.
 
         Raises
         ------
