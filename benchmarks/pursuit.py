@@ -95,7 +95,8 @@ def compare_omp(
         return omp(signals, dictionary, sparsity=sparsity)
 
     def theirs() -> Any:
-        return spams.omp(signals_as_columns, columns, L=sparsity, numThreads=1)
+        # Without eps, this release reads memory that was never set, and stops at once or too early.
+        return spams.omp(signals_as_columns, columns, L=sparsity, eps=0.0, numThreads=1)
 
     codes = ours()
     reference = omp_reference(signals[:2000], dictionary, sparsity=sparsity)
@@ -103,6 +104,10 @@ def compare_omp(
     agreement = float(np.all(same, axis=1).mean())
     if agreement < 0.999:
         raise SystemExit(f"only {agreement:.2%} of supports agree with the reference")
+    left_by_ours = residual(signals, codes.reconstruct(dictionary))
+    left_by_spams = residual(signals, (columns @ theirs()).T)
+    if not 0.9 < left_by_spams / left_by_ours < 1.01:  # it chooses a little better than OMP
+        raise SystemExit(f"SPAMS leaves {left_by_spams:.4f} of the energy, ours {left_by_ours:.4f}")
     our_seconds, their_seconds = interleaved([ours, theirs], rounds)
     return {
         "num_measurements": num_measurements,
@@ -110,8 +115,8 @@ def compare_omp(
         "sparsity": sparsity,
         "num_signals": len(signals),
         "agreement_with_reference": agreement,
-        "residual_ours": residual(signals, codes.reconstruct(dictionary)),
-        "residual_spams": residual(signals, (columns @ theirs()).T),
+        "residual_ours": left_by_ours,
+        "residual_spams": left_by_spams,
         "ours_us_per_signal": our_seconds / len(signals) * 1e6,
         "spams_us_per_signal": their_seconds / len(signals) * 1e6,
         "times_faster_than_spams": their_seconds / our_seconds,
@@ -133,8 +138,8 @@ def compare_learning(patches: Array, batch_size: int, rounds: int) -> dict[str, 
             first = i % 10 * batch_size
             learner.partial_fit(stream[first : first + batch_size])
 
-    def theirs(threads: int) -> None:
-        spams.trainDL(
+    def theirs(threads: int) -> Any:
+        return spams.trainDL(
             columns,
             D=atoms,
             K=NUM_ATOMS,
@@ -154,6 +159,9 @@ def compare_learning(patches: Array, batch_size: int, rounds: int) -> dict[str, 
             )
             model.partial_fit(few)
 
+    before, after = (coding_error(stream, psi) for psi in (start, theirs(1)))
+    if not after < 0.9 * before:
+        raise SystemExit(f"trainDL did not learn: error {after:.1f} after {before:.1f}")
     our_seconds, their_seconds = interleaved([ours, lambda: theirs(1)], rounds)
     begin = time.perf_counter()
     theirs(2)
@@ -205,6 +213,12 @@ def interleaved(functions: list[Callable[[], Any]], rounds: int) -> list[float]:
             function()
             times.append(time.process_time() - begin)
     return [statistics.median(times) for times in seconds]
+
+
+def coding_error(signals: Array, dictionary: Array) -> float:
+    """Return the mean squared error of the signals' sparse codes."""
+    codes = omp(signals, dictionary, sparsity=SPARSITY)
+    return float(np.mean((signals - codes.reconstruct(dictionary)) ** 2))
 
 
 def residual(signals: Array, approximation: Array) -> float:
