@@ -1,0 +1,335 @@
+"""The file's outer form: every violation has its own error, and nothing is allocated for it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import START, join_chunks, one_chunk, split_chunks
+
+from cscodec.bitstream.container import (
+    FORMAT_VERSION,
+    HEADER,
+    MAX_DIMENSION,
+    SIGNATURE,
+    Container,
+    Header,
+    pack,
+    unpack,
+)
+from cscodec.errors import (
+    BadMagicError,
+    BitstreamError,
+    ChecksumError,
+    InvalidFieldError,
+    LimitExceededError,
+    TruncatedError,
+    UnsupportedVersionError,
+)
+
+_HEADER = Header(
+    width=20,
+    height=9,
+    channels=4,
+    full_chroma=True,
+    measurements=20,
+    step_code=640,
+    chroma_step_code=700,
+    zero_cell=48,
+    model_id=b"12345678",
+)
+_PARTS = Container(
+    _HEADER, [[b"first"], [b""], [b"x" * 300]], b"png", b"profile", b"exif", b"<xmp>"
+)
+_FIELDS = (
+    "width height channels flags coder_id measurements step_code chroma_step_code zero_cell "
+    "model_id"
+).split()
+
+
+def file_with_header(**fields: int) -> bytes:
+    """The bytes of ``_PARTS`` with other header fields, whatever they say."""
+    data = pack(_PARTS)
+    chunks = split_chunks(data)
+    values = dict(zip(_FIELDS, HEADER.unpack(chunks[0][1]), strict=True))
+    assert set(fields) <= set(values)
+    chunks[0] = (b"H", HEADER.pack(*{**values, **fields}.values()))
+    return join_chunks(data[:START], chunks)
+
+
+def file_with_chunks(*chunks: tuple[bytes, bytes]) -> bytes:
+    return join_chunks(pack(_PARTS)[:START], list(chunks))
+
+
+@st.composite
+def containers(draw: st.DrawFn) -> Container:
+    channels = draw(st.integers(1, 4))
+    header = Header(
+        width=draw(st.integers(1, 1100)),
+        height=draw(st.integers(1, 1100)),
+        channels=channels,
+        full_chroma=channels >= 3 and draw(st.booleans()),
+        measurements=draw(st.integers(1, 63)),
+        step_code=draw(st.integers(16, 64000)),
+        chroma_step_code=draw(st.integers(16, 64000)),
+        zero_cell=draw(st.integers(32, 64)),
+        model_id=draw(st.binary(min_size=8, max_size=8)),
+    )
+    payloads = st.binary(max_size=200)
+    segments = [
+        [draw(payloads) for _ in range(header.num_tiles)] for _ in range(header.num_layers)
+    ]
+    optional = st.none() | payloads
+    alpha = draw(payloads) if header.has_alpha else None
+    return Container(header, segments, alpha, draw(optional), draw(optional), draw(optional))
+
+
+@given(containers())
+def test_unpack_is_the_inverse_of_pack(parts: Container) -> None:
+    data = pack(parts)
+    again = unpack(data)
+    assert again == parts
+    assert data == pack(again)
+    assert data[: len(SIGNATURE)] == SIGNATURE
+    chunks = split_chunks(data)
+    assert join_chunks(data[:START], chunks) == data
+    segments = [len(one_chunk(kind, payload)) for kind, payload in chunks if kind == b"S"]
+    assert sum(again.layer_bytes) == sum(segments)
+    assert again.layer_bytes[0] == sum(segments[: parts.header.num_tiles])
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16383, 16384, 2_100_000])
+def test_chunks_of_any_length(size: int) -> None:
+    parts = replace(_PARTS, icc_profile=b"\xa5" * size)
+    assert unpack(pack(parts)) == parts
+
+
+def test_tiles_cover_the_picture_without_overlap() -> None:
+    header = replace(_HEADER, width=1300, height=513)
+    assert header.tile_grid == (2, 3)
+    covered = [[0] * 1300 for _ in range(513)]
+    for tile in range(header.num_tiles):
+        x, y, width, height = header.tile_box(tile)
+        for row in covered[y : y + height]:
+            row[x : x + width] = [value + 1 for value in row[x : x + width]]
+    assert all(value == 1 for row in covered for value in row)
+    assert header.patch_grids(5) == [(1, 35)] * 3
+    assert replace(header, full_chroma=False).patch_grids(2) == [(64, 35), (32, 18), (32, 18)]
+    assert replace(header, channels=2).patch_grids(0) == [(64, 64)]
+
+
+class TestSignature:
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            b"\x89PNG\r\n\x1a\n" + bytes(50),
+            b"CSC",
+            bytes(100),
+            b"\x0bCSC\r\n\x1a" + pack(_PARTS)[7:],  # through a channel of 7 bits
+            pack(_PARTS).replace(b"\r\n", b"\n"),  # through a text mode
+        ],
+    )
+    def test_other_files_are_refused(self, data: bytes) -> None:
+        with pytest.raises(BadMagicError, match="not a cscodec file"):
+            unpack(data)
+
+    @pytest.mark.parametrize("length", range(1, START))
+    def test_a_file_that_ends_in_it_is_truncated(self, length: int) -> None:
+        with pytest.raises(TruncatedError):
+            unpack(pack(_PARTS)[:length])
+
+    @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 255])
+    def test_other_versions_are_refused(self, version: int) -> None:
+        data = pack(_PARTS)
+        with pytest.raises(UnsupportedVersionError, match=f"version {version}; .* update cscodec"):
+            unpack(data[: START - 1] + bytes([version]) + data[START:])
+
+
+class TestHeader:
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("width", 0),
+            ("width", MAX_DIMENSION + 1),
+            ("height", 0),
+            ("height", (1 << 32) - 1),
+            ("channels", 0),
+            ("channels", 5),
+            ("measurements", 0),
+            ("measurements", 64),
+            ("step_code", 0),
+            ("step_code", 15),
+            ("step_code", 64001),
+            ("chroma_step_code", 15),
+            ("chroma_step_code", 65535),
+        ],
+    )
+    def test_fields_out_of_range_are_refused(self, field: str, value: int) -> None:
+        name = field.removesuffix("_code").replace("_", " ")
+        with pytest.raises(InvalidFieldError, match=f"{name} is {value}; allowed are"):
+            unpack(file_with_header(**{field: value}), max_pixels=1 << 60)
+
+    @pytest.mark.parametrize("bit", [16, 32, 64, 128])
+    def test_reserved_flags_are_refused(self, bit: int) -> None:
+        with pytest.raises(InvalidFieldError, match=f"reserved flags are set: 0x{bit:02x}"):
+            unpack(file_with_header(flags=15 | bit))
+
+    @pytest.mark.parametrize("channels", [1, 2])
+    def test_gray_pictures_have_no_chroma(self, channels: int) -> None:
+        with pytest.raises(InvalidFieldError, match="gray picture"):
+            unpack(file_with_header(channels=channels))
+
+    def test_unknown_coders_are_refused(self) -> None:
+        with pytest.raises(UnsupportedVersionError, match="entropy coder 77"):
+            unpack(file_with_header(coder_id=77))
+
+    @pytest.mark.parametrize("change", [b"", b"\0"])
+    def test_its_size_is_fixed(self, change: bytes) -> None:
+        header, *rest = split_chunks(pack(_PARTS))
+        payload = header[1] + change if change else header[1][:-1]
+        with pytest.raises(InvalidFieldError, match=f"header has {len(payload)} bytes"):
+            unpack(file_with_chunks((b"H", payload), *rest))
+
+    def test_it_comes_first_and_once(self) -> None:
+        header, *rest = split_chunks(pack(_PARTS))
+        with pytest.raises(InvalidFieldError, match="first chunk is b'S'"):
+            unpack(file_with_chunks(*rest))
+        with pytest.raises(InvalidFieldError, match="b'H' is not expected"):
+            unpack(file_with_chunks(header, header, *rest))
+
+    def test_too_many_pixels_are_refused(self) -> None:
+        data = pack(_PARTS)
+        assert unpack(data, max_pixels=180).header == _HEADER
+        with pytest.raises(LimitExceededError, match="20 x 9 pixels; the limit is 179"):
+            unpack(data, max_pixels=179)
+
+    @pytest.mark.parametrize("allow_partial", [False, True])
+    def test_nothing_is_allocated_for_them(self, allow_partial: bool) -> None:
+        data = file_with_header(width=MAX_DIMENSION, height=MAX_DIMENSION)
+        tracemalloc.start()
+        try:
+            with pytest.raises(LimitExceededError):
+                unpack(data, allow_partial=allow_partial)
+            assert tracemalloc.get_traced_memory()[1] < 100_000
+        finally:
+            tracemalloc.stop()
+
+
+class TestChunks:
+    def test_every_length_but_the_last_is_truncated(self) -> None:
+        data = pack(_PARTS)
+        for length in range(START, len(data)):
+            with pytest.raises(TruncatedError):
+                unpack(data[:length])
+
+    def test_every_damaged_bit_is_noticed(self) -> None:
+        data = pack(_PARTS)
+        for bit in range(8 * START, 8 * len(data)):
+            damaged = bytearray(data)
+            damaged[bit // 8] ^= 1 << bit % 8
+            with pytest.raises(BitstreamError):
+                unpack(bytes(damaged))
+
+    def test_damaged_payloads_and_checksums_fail_the_check(self) -> None:
+        data = pack(_PARTS)
+        for position in (START + 2, data.index(b"profile"), len(data) - 1):
+            damaged = bytearray(data)
+            damaged[position] ^= 1
+            with pytest.raises(ChecksumError, match="chunk at byte"):
+                unpack(bytes(damaged))
+
+    def test_the_checksum_covers_the_kind(self) -> None:
+        data = pack(_PARTS)
+        position = data.index(b"i\x07profile")
+        with pytest.raises(ChecksumError):
+            unpack(data[:position] + b"j" + data[position + 1 :])
+
+    @pytest.mark.parametrize("padding", [b"\x80", b"\x80\x80\x80"])
+    def test_lengths_have_their_shortest_form(self, padding: bytes) -> None:
+        data = pack(_PARTS)
+        at = data.index(b"i\x07profile") + 1
+        longer = data[:at] + b"\x87" + padding[1:] + b"\0" + data[at + 1 :]
+        with pytest.raises(InvalidFieldError, match="shortest form"):
+            unpack(longer)
+
+    def test_lengths_are_limited(self) -> None:
+        start = pack(_PARTS)[:START]
+        with pytest.raises(LimitExceededError, match="more than 5 bytes"):
+            unpack(start + b"H" + b"\xff" * 5 + b"\x01" + bytes(100))
+        with pytest.raises(TruncatedError, match="needs 34359738377 bytes"):
+            unpack(start + b"H" + b"\xff" * 4 + b"\x7f" + bytes(100))
+
+    def test_unknown_ancillary_chunks_are_skipped_anywhere_after_the_header(self) -> None:
+        chunks = split_chunks(pack(_PARTS))
+        for at in range(1, len(chunks) + 1):
+            data = file_with_chunks(*chunks[:at], (b"q", b"new"), (b"z", b""), *chunks[at:])
+            assert unpack(data) == _PARTS
+
+    @pytest.mark.parametrize("kind", [b"Q", b"1", b"\x00", b"\xe9"])
+    def test_unknown_critical_chunks_are_refused(self, kind: bytes) -> None:
+        chunks = split_chunks(pack(_PARTS))
+        for at in range(1, len(chunks) + 1):
+            with pytest.raises(UnsupportedVersionError, match="critical chunk"):
+                unpack(file_with_chunks(*chunks[:at], (kind, b"new"), *chunks[at:]))
+
+    def test_known_chunks_out_of_place_are_refused(self) -> None:
+        chunks = split_chunks(pack(_PARTS))
+        for chunk in chunks:
+            with pytest.raises(InvalidFieldError, match="is not expected here"):
+                unpack(file_with_chunks(*chunks, chunk))
+        for kind in (b"S", b"A", b"i", b"e", b"x"):
+            first = [payload for known, payload in chunks].index(dict(chunks)[kind])
+            with pytest.raises(BitstreamError):
+                unpack(file_with_chunks(*chunks[:first], *chunks[first + 1 :]))
+
+    @pytest.mark.parametrize("flags", [1, 1 | 2 | 4, 1 | 8])
+    def test_flags_and_chunks_agree(self, flags: int) -> None:
+        with pytest.raises(InvalidFieldError, match="is not expected here"):
+            unpack(file_with_header(flags=flags))
+
+    @pytest.mark.parametrize("tail", [b"\0", b"q", b"q\x05abc", b"\r\n", bytes(64)])
+    def test_trailing_bytes_are_refused(self, tail: bytes) -> None:
+        with pytest.raises(BitstreamError):
+            unpack(pack(_PARTS) + tail)
+
+
+class TestPartial:
+    def test_whatever_is_whole_is_kept(self) -> None:
+        data = pack(_PARTS)
+        header_end = len(join_chunks(data[:START], split_chunks(data)[:1]))
+        found = []
+        for length in range(len(data) + 1):
+            if length < header_end:
+                with pytest.raises(BitstreamError):
+                    unpack(data[:length], allow_partial=True)
+                continue
+            parts = unpack(data[:length], allow_partial=True)
+            assert parts.header == _HEADER
+            kept = [segment for layer in parts.segments for segment in layer]
+            kept += [
+                part
+                for part in (parts.alpha, parts.icc_profile, parts.exif, parts.xmp)
+                if part is not None
+            ]
+            found.append(len(kept))
+            whole = [segment for layer in _PARTS.segments for segment in layer]
+            whole += [b"png", b"profile", b"exif", b"<xmp>"]
+            assert kept == whole[: len(kept)]
+        assert found == sorted(found)
+        assert set(found) == set(range(8))
+
+    def test_damage_ends_what_is_read(self) -> None:
+        data = bytearray(pack(_PARTS))
+        data[data.index(b"x" * 300) + 7] ^= 4
+        parts = unpack(bytes(data), allow_partial=True)
+        assert parts.segments == [[b"first"], [b""], []]
+        assert parts.icc_profile is None
+
+    def test_the_header_must_be_whole(self) -> None:
+        for data in (file_with_header(width=0), file_with_header(flags=128)):
+            with pytest.raises(InvalidFieldError):
+                unpack(data, allow_partial=True)
