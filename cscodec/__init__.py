@@ -29,7 +29,8 @@ from cscodec.errors import (
 )
 
 if TYPE_CHECKING:
-    from cscodec.codec import Info, decode, encode, info
+    from cscodec.codec import decode, encode
+    from cscodec.describe import Info, info
     from cscodec.model import Model, load_model, shipped_models
 
 __version__ = "0.1.0"
@@ -59,10 +60,10 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Info": "cscodec.codec",
+    "Info": "cscodec.describe",
     "decode": "cscodec.codec",
     "encode": "cscodec.codec",
-    "info": "cscodec.codec",
+    "info": "cscodec.describe",
     "Model": "cscodec.model",
     "load_model": "cscodec.model",
     "shipped_models": "cscodec.model",

@@ -9,8 +9,8 @@ on several threads; the bytes and the pixels do not depend on how many.
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from cscodec.bitstream.contexts import CoderTables, Values, decode_tile, encode_
 from cscodec.bitstream.layout import NUM_MEASUREMENTS, num_layers
 from cscodec.bitstream.quantize import scaled, step_code, step_for_quality
 from cscodec.colour import double, halve, join_colours, split_colours
-from cscodec.errors import InvalidInputError, ModelMismatchError, ModelNotFoundError
+from cscodec.errors import InvalidInputError, ModelMismatchError
 from cscodec.model import Model, System, find_model, load_model
 from cscodec.parallel import parallel_map
 from cscodec.rate_control import Target, step_for_target
@@ -43,62 +43,6 @@ RATE_WEIGHT = 0.085  #: λ of the search for quantised values: squared steps per
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 _ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
 _MARGIN = 2  # patches around a tile that restoring it looks at
-
-
-@dataclass(frozen=True)
-class Info:
-    """What a file says about itself.
-
-    Attributes
-    ----------
-    width, height, channels : int
-    num_bytes : int
-        Size of the whole file.
-    bits_per_pixel : float
-        Of the whole file.
-    format_version : int
-    model_id : str
-        Hexadecimal.
-    model_name : str or None
-        Of the shipped model with this id; None if no shipped model has it.
-    step, chroma_step : float
-        Quantisation steps in units of a sample; ``chroma_step`` is None for gray pictures.
-    measurements : int
-        Per patch, beside the mean.
-    subsampling : str or None
-        "4:2:0" or "4:4:4"; None for gray pictures.
-    num_tiles : int
-    layer_bytes : tuple of int
-        Size of each layer, all tiles together.
-    icc_profile, exif, xmp : bytes or None
-    """
-
-    width: int
-    height: int
-    channels: int
-    num_bytes: int
-    bits_per_pixel: float
-    format_version: int
-    model_id: str
-    model_name: str | None
-    step: float
-    chroma_step: float | None
-    measurements: int
-    subsampling: str | None
-    num_tiles: int
-    layer_bytes: tuple[int, ...]
-    icc_profile: bytes | None
-    exif: bytes | None
-    xmp: bytes | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-able values; of embedded metadata the number of bytes."""
-        fields = asdict(self)
-        for key in ("icc_profile", "exif", "xmp"):
-            payload = fields.pop(key)
-            fields[f"{key}_bytes"] = 0 if payload is None else len(payload)
-        fields["layer_bytes"] = list(self.layer_bytes)
-        return fields
 
 
 def encode(
@@ -286,42 +230,6 @@ def decode(
         colours = pixels if pixels.ndim == 3 else pixels[..., None]
         pixels = np.concatenate([colours, alpha[..., None]], axis=2)
     return pixels
-
-
-def info(data: bytes | bytearray | memoryview, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Info:
-    """Describe a ``.csc`` file without decoding its picture.
-
-    Raises
-    ------
-    BitstreamError
-        If the data are not a valid file.
-    """
-    parts = container.unpack(bytes(data), max_pixels=max_pixels)
-    header = parts.header
-    try:
-        name: str | None = find_model(header.model_id).name
-    except ModelNotFoundError:
-        name = None
-    colour = header.num_colours == 3
-    return Info(
-        width=header.width,
-        height=header.height,
-        channels=header.channels,
-        num_bytes=len(data),
-        bits_per_pixel=8 * len(data) / (header.width * header.height),
-        format_version=container.FORMAT_VERSION,
-        model_id=header.model_id.hex(),
-        model_name=name,
-        step=header.step,
-        chroma_step=header.chroma_step if colour else None,
-        measurements=header.measurements,
-        subsampling=("4:4:4" if header.full_chroma else "4:2:0") if colour else None,
-        num_tiles=header.num_tiles,
-        layer_bytes=parts.layer_bytes,
-        icc_profile=parts.icc_profile,
-        exif=parts.exif,
-        xmp=parts.xmp,
-    )
 
 
 class _EncodingJob:

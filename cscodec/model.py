@@ -41,9 +41,8 @@ class System:
     dictionary : ndarray, (64, L) float32
         Ψ, columns of unit norm.
     basis : ndarray, (M, 64) float32
-        Orthonormal zero-mean rows that span the same nested subspaces as the rows of Φ on
-        zero-mean patches: the first m rows of both span the same space for every m.
-        Measurements are quantised in it.
+        Orthonormal zero-mean rows that span the same space as the rows of Φ on zero-mean
+        patches. Measurements are quantised in it.
     """
 
     sensing_matrix: Float32Array
@@ -64,6 +63,18 @@ class System:
         _check_matrices(phi, psi)
         zero_mean = phi - phi.mean(axis=1, keepdims=True)  # all that a zero-mean patch sees of Φ
         return cls(*(_frozen(matrix) for matrix in (phi, psi, _orthonormal_rows(zero_mean))))
+
+    def with_basis(self, basis: npt.ArrayLike) -> System:
+        """Return the same system with another basis of the same measurements.
+
+        Raises
+        ------
+        InvalidModelError
+            If the rows are not orthonormal or do not span the same space.
+        """
+        system = System(self.sensing_matrix, self.dictionary, _frozen(np.asarray(basis)))
+        _check_system(system)
+        return system
 
     @property
     def num_measurements(self) -> int:
@@ -274,6 +285,10 @@ def _check_system(system: System) -> None:
         raise InvalidModelError(f"basis has shape {basis.shape}, unlike the sensing matrix")
     if np.abs(basis @ basis.T - np.eye(len(basis))).max() > 1e-4:
         raise InvalidModelError("the rows of the basis are not orthonormal")
+    phi = system.sensing_matrix.astype(np.float64)
+    phi -= phi.mean(axis=1, keepdims=True)
+    if np.abs(phi - phi @ basis.T @ basis).max() > 1e-3 * np.abs(phi).max():
+        raise InvalidModelError("the basis does not span what the sensing matrix measures")
 
 
 def _orthonormal_rows(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

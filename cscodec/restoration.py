@@ -132,11 +132,15 @@ def _pursue(
     """Zero-mean patches by OMP on y = Φx with ΦΨ, from coordinates in the orthonormal basis."""
     if measurements == 0:
         return np.zeros((len(measured), 64), np.float32)
-    basis = np.ascontiguousarray(system.basis[:measurements])
-    phi = np.ascontiguousarray(system.sensing_matrix[:measurements])
     seen = np.ascontiguousarray(measured[:, 1 : measurements + 1])
-    y = multiplied(seen, multiplied(basis, np.ascontiguousarray(phi.T)))
-    codes = omp(y, multiplied(phi, system.dictionary), sparsity=min(sparsity, measurements))
+    basis = np.ascontiguousarray(system.basis[:measurements])
+    equivalent = multiplied(basis, system.dictionary)
+    if measurements == system.num_measurements:
+        # y = Φx itself, which weighs measurements differently.
+        change = multiplied(basis, np.ascontiguousarray(system.sensing_matrix.T))
+        seen = multiplied(seen, change)
+        equivalent = multiplied(np.ascontiguousarray(system.sensing_matrix), system.dictionary)
+    codes = omp(seen, equivalent, sparsity=min(sparsity, measurements))
     return codes.reconstruct(system.dictionary)
 
 

@@ -9,7 +9,7 @@ for chroma the other planes. Contexts are these predictions, quantised, and the 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,18 @@ import numpy.typing as npt
 from cscodec._jit import inline_kernel, kernel
 from cscodec.bitstream._range_coder import (
     COST,
-    Coder,
-    Mixer,
+    FAILED,
+    INDEX,
     code_bit,
     code_mixed,
     probability_of_one,
 )
 from cscodec.bitstream.layout import (
     BANDS,
-    CHROMA,
     LAYERS,
     LUMA,
     MAX_VALUE,
+    NEIGHBOURS,
     NUM_BANDS,
     NUM_CAUSAL,
     NUM_MEASUREMENTS,
@@ -106,32 +106,8 @@ _CURVE_MEAN = _CURVE_SIGN + 1
 NUM_CURVES = _CURVE_MEAN + 4
 
 _BAND_STARTS = np.array(BANDS, np.int64)
+_NEIGHBOURS = np.array(NEIGHBOURS, np.int64)
 _LAYER_STARTS = np.array(LAYERS, np.int64)
-
-
-class Predictors(NamedTuple):
-    """Weights of the linear predictions, learned in training."""
-
-    sign: Array  # (NUM_SOURCES, SIGNED, SIGNED) int16: source, its measurement, the predicted one
-    magnitude: Array  # (NUM_SOURCES, 64, 64) int16
-    magnitude_offset: Array  # (64,) int16
-    mean: Array  # (6,) int16: W, NW, NE, WW, NN, NNE, all less N; 4096 is 1
-
-
-class Plane(NamedTuple):
-    """One plane of a tile. Patches lie inside a frame of one ring of zeros."""
-
-    values: Array  # (rows + 2, columns + 2, 64) int16: quantised measurements, filled by layers
-    wanted: Array  # (rows, columns, 64) int32: what the encoder wants, in 1/256 of a step
-    luma: Array  # like values: for chroma, mean magnitudes of the luma patches at this place
-    chroma: Array  # like values: for the second chroma plane, the first
-
-
-class Search(NamedTuple):
-    """What the encoder weighs against rate; all zero for plain rounding."""
-
-    rate_weight: int  # cost of 1/256 bit in 1/65536 of a squared step
-    dead_zone: int  # below this, in 1/256 of a step, a value is never kept
 
 
 @inline_kernel
@@ -180,8 +156,8 @@ def _sign_class(value: int) -> int:
 @inline_kernel
 def _add_source(
     values: Array,
-    predictors: Predictors,
-    source: int,
+    sign_weights: Array,
+    magnitude_weights: Array,
     end: int,
     first: int,
     last: int,
@@ -194,73 +170,82 @@ def _add_source(
         value = np.int64(values[j])
         if value != 0:
             value = _clipped(value, _VALUE_CLIP)
-            size = abs(value)
+            size = np.int32(abs(value))
             for i in range(first, last):
-                magnitudes[i] += predictors.magnitude[source, j, i] * size
+                magnitudes[i] += magnitude_weights[j, i] * size
             if signed and j < SIGNED:
+                factor = np.int32(value)
                 for i in range(first, last):
-                    signs[i] += predictors.sign[source, j, i] * value
+                    signs[i] += sign_weights[j, i] * factor
 
 
 @inline_kernel
 def _predict(
-    plane: Plane,
+    values: Array,
+    luma: Array,
+    chroma: Array,
     number: int,
-    predictors: Predictors,
+    sign_weights: Array,
+    magnitude_weights: Array,
+    magnitude_offsets: Array,
     row: int,
     column: int,
-    rows: int,
-    columns: int,
     first: int,
     last: int,
     signs: Array,
     magnitudes: Array,
 ) -> None:
     """Start the predictions of measurements first..last-1 of a patch (1-based row and column)."""
+    rows = values.shape[0] - 2
+    columns = values.shape[1] - 2
     signed = first < SIGNED
     for i in range(first, last):
         signs[i] = 0
-        magnitudes[i] = predictors.magnitude_offset[i]
-    values = plane.values
+        magnitudes[i] = magnitude_offsets[i]
     mean = np.int64(values[row, column, 0])
-    for source in range(8):
-        if source == 0:
-            r, c = row, column - 1
-        elif source == 1:
-            r, c = row - 1, column
-        elif source == 2:
-            r, c = row - 1, column - 1
-        elif source == 3:
-            r, c = row - 1, column + 1
-        elif source == 4:
-            r, c = row, column + 1
-        elif source == 5:
-            r, c = row + 1, column
-        elif source == 6:
-            r, c = row + 1, column - 1
-        else:
-            r, c = row + 1, column + 1
+    for source in range(len(_NEIGHBOURS)):
+        r = row + _NEIGHBOURS[source, 0]
+        c = column + _NEIGHBOURS[source, 1]
         if r < 1 or r > rows or c < 1 or c > columns:
             continue
         step = _clipped(np.int64(values[r, c, 0]) - mean, _MEAN_CLIP)
         if step != 0:
+            size = np.int32(abs(step))
             for i in range(first, last):
-                magnitudes[i] += predictors.magnitude[source, 0, i] * abs(step)
+                magnitudes[i] += magnitude_weights[source, 0, i] * size
             if signed:
+                factor = np.int32(step)
                 for i in range(first, last):
-                    signs[i] += predictors.sign[source, 0, i] * step
-        end = last if source < NUM_CAUSAL else first
-        _add_source(values[r, c], predictors, source, end, first, last, signed, signs, magnitudes)
-    _add_source(values[row, column], predictors, OWN, first, first, last, signed, signs, magnitudes)
-    if number > 0:
+                    signs[i] += sign_weights[source, 0, i] * factor
         _add_source(
-            plane.luma[row, column], predictors, LUMA, last, first, last, False, signs, magnitudes
-        )
-    if number > 1:
-        _add_source(
-            plane.chroma[row, column], predictors, CHROMA, last, first, last, signed, signs,
+            values[r, c],
+            sign_weights[source],
+            magnitude_weights[source],
+            last if source < NUM_CAUSAL else first,
+            first,
+            last,
+            signed,
+            signs,
             magnitudes,
-        )  # fmt: skip
+        )
+    for source in range(OWN, OWN + 1 + number):
+        if source == OWN:
+            other = values[row, column]
+        elif source == LUMA:
+            other = luma[row, column]
+        else:
+            other = chroma[row, column]
+        _add_source(
+            other,
+            sign_weights[source],
+            magnitude_weights[source],
+            first if source == OWN else last,
+            first,
+            last,
+            signed and source != LUMA,
+            signs,
+            magnitudes,
+        )
 
 
 @inline_kernel
@@ -280,13 +265,23 @@ def _rate(probability: int) -> int:
 
 @kernel
 def code_means(
-    coder: Coder, decoding: bool, mixer: Mixer, predictors: Predictors, plane: Plane
+    state: Array,
+    data: Array,
+    decoding: bool,
+    slots: Array,
+    weights: Array,
+    curves: Array,
+    mean_weights: Array,
+    values: Array,
+    wanted: Array,
 ) -> None:
-    """Code layer 0, the patch means, as residuals of a linear prediction."""
-    values = plane.values
+    """Code layer 0, the patch means, as residuals of a linear prediction.
+
+    Parameters as of :func:`code_layer`; ``mean_weights`` (6,) are those of W, NW, NE, WW, NN and
+    NNE, all less N, and 4096 is 1.
+    """
     rows = values.shape[0] - 2
     columns = values.shape[1] - 2
-    index = mixer.index
     residuals = np.zeros((rows + 2, columns + 2), np.int64)
     for r in range(1, rows + 1):
         for c in range(1, columns + 1):
@@ -303,14 +298,13 @@ def code_means(
             west_west = np.int64(values[r, c - 2, 0]) if c > 2 else west
             north_north = np.int64(values[r - 2, c, 0]) if r > 2 else north
             corner = np.int64(values[r - 2, c + 1, 0]) if r > 2 and c < columns else north_east
-            weights = predictors.mean
             offset = (
-                weights[0] * (west - north)
-                + weights[1] * (north_west - north)
-                + weights[2] * (north_east - north)
-                + weights[3] * (west_west - north)
-                + weights[4] * (north_north - north)
-                + weights[5] * (corner - north)
+                mean_weights[0] * (west - north)
+                + mean_weights[1] * (north_west - north)
+                + mean_weights[2] * (north_east - north)
+                + mean_weights[3] * (west_west - north)
+                + mean_weights[4] * (north_north - north)
+                + mean_weights[5] * (corner - north)
             )
             fine = 16 * north + (offset >> 8)  # in 1/16
             prediction = (fine + 8) >> 4
@@ -343,37 +337,69 @@ def code_means(
 
             residual = 0
             if not decoding:
-                residual = ((np.int64(plane.wanted[r - 1, c - 1, 0]) + 128) >> 8) - prediction
-            index[0] = _MEAN_ZERO_A + activity_bin * 12 + nearby_bin
-            index[1] = _MEAN_ZERO_B + activity_bin * 18 + 2 * difference_bin + (rounding < 0)
-            index[2] = _MEAN_ZERO_C + min(nearby, 63)
+                residual = ((np.int64(wanted[r - 1, c - 1, 0]) + 128) >> 8) - prediction
+            state[INDEX + 0] = _MEAN_ZERO_A + activity_bin * 12 + nearby_bin
+            state[INDEX + 1] = (
+                _MEAN_ZERO_B + activity_bin * 18 + 2 * difference_bin + (rounding < 0)
+            )
+            state[INDEX + 2] = _MEAN_ZERO_C + min(nearby, 63)
             second = _SET_MEAN_BIN + activity_bin
             bit = code_mixed(
-                coder, decoding, mixer, 3, _SET_MEAN, second, _CURVE_MEAN, residual != 0
+                state,
+                data,
+                decoding,
+                slots,
+                weights,
+                curves,
+                3,
+                _SET_MEAN,
+                second,
+                _CURVE_MEAN,
+                residual != 0,
             )
             if bit:
-                index[0] = (
+                state[INDEX + 0] = (
                     _MEAN_SIGN_A
                     + difference_bin * 9
                     + 3 * _sign_class(west_residual)
                     + _sign_class(north_residual)
                 )
-                index[1] = _MEAN_SIGN_B + ((rounding + 8) >> 1) * 9 + difference_bin
+                state[INDEX + 1] = _MEAN_SIGN_B + ((rounding + 8) >> 1) * 9 + difference_bin
                 negative = code_mixed(
-                    coder, decoding, mixer, 2, _SET_MEAN + 1, _SET_OTHER, _CURVE_MEAN + 1,
+                    state,
+                    data,
+                    decoding,
+                    slots,
+                    weights,
+                    curves,
+                    2,
+                    _SET_MEAN + 1,
+                    _SET_OTHER,
+                    _CURVE_MEAN + 1,
                     residual < 0,
-                )  # fmt: skip
+                )
                 magnitude = abs(residual)
                 exponent = _bit_length(magnitude) - 1
                 reached = 0
                 while reached < 15:
-                    index[0] = _MEAN_SIZE_A + reached * 16 + activity_bin
-                    index[1] = _MEAN_SIZE_B + reached * 12 + nearby_bin
-                    index[2] = _MEAN_SIZE_C + reached * 10 + 2 * abs(difference_bin - 4) + negative
+                    state[INDEX + 0] = _MEAN_SIZE_A + reached * 16 + activity_bin
+                    state[INDEX + 1] = _MEAN_SIZE_B + reached * 12 + nearby_bin
+                    state[INDEX + 2] = (
+                        _MEAN_SIZE_C + reached * 10 + 2 * abs(difference_bin - 4) + negative
+                    )
                     more = code_mixed(
-                        coder, decoding, mixer, 3, _SET_MEAN + 2 + reached, second,
-                        _CURVE_MEAN + 2, reached < exponent,
-                    )  # fmt: skip
+                        state,
+                        data,
+                        decoding,
+                        slots,
+                        weights,
+                        curves,
+                        3,
+                        _SET_MEAN + 2 + reached,
+                        second,
+                        _CURVE_MEAN + 2,
+                        reached < exponent,
+                    )
                     if not more:
                         break
                     reached += 1
@@ -381,51 +407,104 @@ def code_means(
                 for k in range(reached):
                     bit = (magnitude >> (reached - 1 - k)) & 1
                     if k < 2:
-                        index[0] = _MEAN_BITS_A + reached * 4 + (size & 1) + 2 * k
-                        index[1] = _MEAN_BITS_B + (2 * reached + k) * 16 + activity_bin
+                        state[INDEX + 0] = _MEAN_BITS_A + reached * 4 + (size & 1) + 2 * k
+                        state[INDEX + 1] = _MEAN_BITS_B + (2 * reached + k) * 16 + activity_bin
                         bit = code_mixed(
-                            coder, decoding, mixer, 2, _SET_MEAN + 18 + k, _SET_OTHER,
-                            _CURVE_MEAN + 3, bit,
-                        )  # fmt: skip
+                            state,
+                            data,
+                            decoding,
+                            slots,
+                            weights,
+                            curves,
+                            2,
+                            _SET_MEAN + 18 + k,
+                            _SET_OTHER,
+                            _CURVE_MEAN + 3,
+                            bit,
+                        )
                     else:
-                        bit = code_bit(coder, decoding, 32768, bit)
+                        bit = code_bit(state, data, decoding, 32768, bit)
                     size = 2 * size + bit
                 residual = -size if negative else size
             residuals[r, c] = residual
             value = prediction + residual
             if abs(value) > MAX_VALUE:
-                coder.registers[4] = 1
+                state[FAILED] = 1
                 return
             values[r, c, 0] = value
 
 
 @kernel
 def code_layer(
-    coder: Coder,
+    state: Array,
+    data: Array,
     decoding: bool,
-    mixer: Mixer,
-    predictors: Predictors,
-    plane: Plane,
+    slots: Array,
+    weights: Array,
+    curves: Array,
+    sign_weights: Array,
+    magnitude_weights: Array,
+    magnitude_offsets: Array,
+    values: Array,
+    wanted: Array,
+    luma: Array,
+    chroma: Array,
     number: int,
     layer: int,
     end: int,
-    search: Search,
+    rate_weight: int,
+    dead_zone: int,
 ) -> None:
-    """Code a layer after the means of plane ``number``, up to measurement ``end`` - 1."""
-    values = plane.values
-    rows = values.shape[0] - 2
+    """Code a layer after the means of plane ``number``, up to measurement ``end`` - 1.
+
+    Parameters
+    ----------
+    state, data
+        Registers of the range coder with room for a decision, and its bytes.
+    slots, weights, curves
+        Adaptive state of the plane.
+    sign_weights, magnitude_weights : (sources, 21, 21) and (sources, 64, 64) int32
+        Linear predictors by source, its measurement, and the predicted one.
+    magnitude_offsets : (64,) int32
+    values : (rows + 2, columns + 2, 64) int16
+        Quantised measurements in a frame of zeros, filled layer by layer.
+    wanted : (rows, columns, 64) int32
+        What the encoder wants, in 1/256 of a step.
+    luma, chroma
+        Like ``values``: for chroma, mean magnitudes of the luma patches at this place; for the
+        second chroma plane, the first.
+    rate_weight : int
+        What the encoder pays for 1/256 bit, in 1/65536 of a squared step; 0 for plain rounding.
+    dead_zone : int
+        Below this, in 1/256 of a step, a value is never kept.
+    """
     columns = values.shape[1] - 2
-    index = mixer.index
+    rows = values.shape[0] - 2
     first = _LAYER_STARTS[layer]
     last = min(_LAYER_STARTS[layer + 1], end)
-    signs = np.zeros(NUM_MEASUREMENTS, np.int64)
-    magnitudes = np.zeros(NUM_MEASUREMENTS, np.int64)
+    # No sum reaches 2^31: 11 sources of 64 weights of 16 bits, times 32.
+    signs = np.zeros(NUM_MEASUREMENTS, np.int32)
+    magnitudes = np.zeros(NUM_MEASUREMENTS, np.int32)
     band_first = 0
     while _BAND_STARTS[band_first] < first:
         band_first += 1
     for r in range(1, rows + 1):
         for c in range(1, columns + 1):
-            _predict(plane, number, predictors, r, c, rows, columns, first, last, signs, magnitudes)
+            _predict(
+                values,
+                luma,
+                chroma,
+                number,
+                sign_weights,
+                magnitude_weights,
+                magnitude_offsets,
+                r,
+                c,
+                first,
+                last,
+                signs,
+                magnitudes,
+            )
             own = values[r, c]
             west = values[r, c - 1]
             north = values[r - 1, c]
@@ -440,31 +519,52 @@ def code_layer(
                 total = 0
                 largest = 0
                 for i in range(start, stop):
-                    size = max(magnitudes[i], 0)
+                    size = max(np.int64(magnitudes[i]), 0)
                     total += size
                     largest = max(largest, size)
                 west_count = _count_nonzero(west, start, stop)
                 north_count = _count_nonzero(north, start, stop)
                 others = 0
                 if number > 0:
-                    others = min(_count_nonzero(plane.luma[r, c], start, stop), 2)
+                    others = min(_count_nonzero(luma[r, c], start, stop), 2)
                 if number > 1:
-                    others = 3 * others + min(_count_nonzero(plane.chroma[r, c], start, stop), 2)
+                    others = 3 * others + min(_count_nonzero(chroma[r, c], start, stop), 2)
                 total_bin = _bin(total)
-                index[0] = _FLAG_A + band * _BINS + total_bin
-                index[1] = _FLAG_B + band * 64 + min(west_count, 7) * 8 + min(north_count, 7)
-                index[2] = _FLAG_C + (band * 5 + min(before, 4)) * _BINS + _bin(largest)
-                index[3] = _FLAG_D + band * 27 + others * 3 + min(nonzero, 2)
+                state[INDEX + 0] = _FLAG_A + band * _BINS + total_bin
+                state[INDEX + 1] = (
+                    _FLAG_B + band * 64 + min(west_count, 7) * 8 + min(north_count, 7)
+                )
+                state[INDEX + 2] = _FLAG_C + (band * 5 + min(before, 4)) * _BINS + _bin(largest)
+                state[INDEX + 3] = _FLAG_D + band * 27 + others * 3 + min(nonzero, 2)
                 flag = False
                 if not decoding:
                     flag = _worth_coding(
-                        plane.wanted[r - 1, c - 1], magnitudes, start, stop, mixer, band,
-                        _SET_FLAG_BIN + total_bin, search,
-                    )  # fmt: skip
+                        state,
+                        slots,
+                        weights,
+                        curves,
+                        wanted[r - 1, c - 1],
+                        magnitudes,
+                        start,
+                        stop,
+                        band,
+                        _SET_FLAG_BIN + total_bin,
+                        rate_weight,
+                        dead_zone,
+                    )
                 flag = code_mixed(
-                    coder, decoding, mixer, 4, _SET_FLAG + band, _SET_FLAG_BIN + total_bin,
-                    _CURVE_FLAG + band, flag,
-                )  # fmt: skip
+                    state,
+                    data,
+                    decoding,
+                    slots,
+                    weights,
+                    curves,
+                    4,
+                    _SET_FLAG + band,
+                    _SET_FLAG_BIN + total_bin,
+                    _CURVE_FLAG + band,
+                    flag,
+                )
                 before = 0
                 if not flag:
                     for i in range(start, stop):
@@ -472,9 +572,9 @@ def code_layer(
                     band += 1
                     continue
                 for i in range(start, stop):
-                    magnitude = max(magnitudes[i], 0)
+                    magnitude = max(np.int64(magnitudes[i]), 0)
                     size_bin = _bin(magnitude)
-                    signed = signs[i] if i < SIGNED else 0
+                    signed = np.int64(signs[i]) if i < SIGNED else 0
                     signed_bin = min((abs(signed) + 1024) >> 11, 7)
                     west_size = abs(np.int64(west[i]))
                     north_size = abs(np.int64(north[i]))
@@ -486,145 +586,220 @@ def code_layer(
                     three_back = abs(np.int64(own[i - 3])) if i > 3 else 0
                     other = 0
                     if number > 0:
-                        other = 3 * min(abs(np.int64(plane.luma[r, c, i])), 5)
+                        other = 3 * min(abs(np.int64(luma[r, c, i])), 5)
                     if number > 1:
-                        other += min(abs(np.int64(plane.chroma[r, c, i])), 2)
-                    wanted = 0
+                        other += min(abs(np.int64(chroma[r, c, i])), 2)
+                    goal = 0
                     if not decoding:
-                        wanted = np.int64(plane.wanted[r - 1, c - 1, i])
+                        goal = np.int64(wanted[r - 1, c - 1, i])
                     level = 1
                     if i < stop - 1 or before > 0:  # else the flag says that it is not zero
                         following = 0
                         if i + 1 < last:
                             following = (west[i + 1] != 0) + (north[i + 1] != 0)
-                        index[0] = _ZERO_A + i * _BINS + size_bin
-                        index[1] = _ZERO_B + i * 64 + signed_bin * 8 + size_bin // 3
-                        index[2] = (
+                        state[INDEX + 0] = _ZERO_A + i * _BINS + size_bin
+                        state[INDEX + 1] = _ZERO_B + i * 64 + signed_bin * 8 + size_bin // 3
+                        state[INDEX + 2] = (
                             _ZERO_C
                             + i * 27
                             + (min(west_size, 2) * 9 + min(north_size, 2) * 3 + min(diagonal, 2))
                         )
-                        index[3] = _ZERO_D + (size_bin >> 1) + 12 * (
-                            27 * band
-                            + min(one_back, 2) * 9 + min(two_back, 2) * 3 + min(three_back, 2)
-                        )  # fmt: skip
-                        index[4] = (
+                        state[INDEX + 3] = (
+                            _ZERO_D
+                            + (size_bin >> 1)
+                            + 12
+                            * (
+                                27 * band
+                                + min(one_back, 2) * 9
+                                + min(two_back, 2) * 3
+                                + min(three_back, 2)
+                            )
+                        )
+                        state[INDEX + 4] = (
                             _ZERO_E
                             + i * 32
                             + min(nonzero, 7) * 4
                             + min(following + (west_count + north_count > 1), 3)
                         )
-                        index[5] = _ZERO_F + (i >> 3) * _FINE_BINS + _fine_bin(magnitude)
-                        index[6] = _ZERO_G + i * 18 + other
+                        state[INDEX + 5] = _ZERO_F + (i >> 3) * _FINE_BINS + _fine_bin(magnitude)
+                        state[INDEX + 6] = _ZERO_G + i * 18 + other
                         second = _SET_ZERO_BIN + size_bin
                         if not decoding:
                             probability = probability_of_one(
-                                mixer, 7, _SET_ZERO + i, second, _CURVE_ZERO + i
+                                state,
+                                slots,
+                                weights,
+                                curves,
+                                7,
+                                _SET_ZERO + i,
+                                second,
+                                _CURVE_ZERO + i,
                             )
-                            level = _best_level(abs(wanted), probability, magnitude, search)
+                            level = _best_level(
+                                abs(goal), probability, magnitude, rate_weight, dead_zone
+                            )
                         bit = code_mixed(
-                            coder, decoding, mixer, 7, _SET_ZERO + i, second, _CURVE_ZERO + i,
+                            state,
+                            data,
+                            decoding,
+                            slots,
+                            weights,
+                            curves,
+                            7,
+                            _SET_ZERO + i,
+                            second,
+                            _CURVE_ZERO + i,
                             level > 0,
-                        )  # fmt: skip
+                        )
                         if not bit:
                             own[i] = 0
                             continue
                     elif not decoding:
-                        level = max(1, (abs(wanted) + 90) >> 8)
+                        level = max(1, (abs(goal) + 90) >> 8)
                     before += 1
                     nonzero += 1
-                    index[0] = _ONE_A + i * _BINS + size_bin
-                    index[1] = _ONE_B + i * 16 + min(west_size, 3) * 4 + min(north_size, 3)
-                    index[2] = (
+                    state[INDEX + 0] = _ONE_A + i * _BINS + size_bin
+                    state[INDEX + 1] = _ONE_B + i * 16 + min(west_size, 3) * 4 + min(north_size, 3)
+                    state[INDEX + 2] = (
                         _ONE_C + (band * 4 + min(max(one_back, two_back), 3)) * _BINS + size_bin
                     )
-                    index[3] = _ONE_D + i * 32 + signed_bin * 4 + min(size_bin // 6, 3)
-                    index[4] = _ONE_E + i * 18 + other
+                    state[INDEX + 3] = _ONE_D + i * 32 + signed_bin * 4 + min(size_bin // 6, 3)
+                    state[INDEX + 4] = _ONE_E + i * 18 + other
                     bit = code_mixed(
-                        coder, decoding, mixer, 5, _SET_ONE + i, _SET_ONE_BIN + size_bin,
-                        _CURVE_ONE + band, level > 1,
-                    )  # fmt: skip
+                        state,
+                        data,
+                        decoding,
+                        slots,
+                        weights,
+                        curves,
+                        5,
+                        _SET_ONE + i,
+                        _SET_ONE_BIN + size_bin,
+                        _CURVE_ONE + band,
+                        level > 1,
+                    )
                     if bit:
                         reached = 2
                         while reached < _LEVELS:
-                            index[0] = _MORE_A + (reached - 1) * _BINS + size_bin
-                            index[1] = _MORE_B + (reached - 1) * 64 + i
-                            index[2] = (
+                            state[INDEX + 0] = _MORE_A + (reached - 1) * _BINS + size_bin
+                            state[INDEX + 1] = _MORE_B + (reached - 1) * 64 + i
+                            state[INDEX + 2] = (
                                 _MORE_C
                                 + (reached - 1) * 16
                                 + min(west_size + north_size + one_back, 15)
                             )
                             bit = code_mixed(
-                                coder, decoding, mixer, 3, _SET_MORE + reached - 1,
-                                _SET_OTHER + 1, _CURVE_MORE, level > reached,
-                            )  # fmt: skip
+                                state,
+                                data,
+                                decoding,
+                                slots,
+                                weights,
+                                curves,
+                                3,
+                                _SET_MORE + reached - 1,
+                                _SET_OTHER + 1,
+                                _CURVE_MORE,
+                                level > reached,
+                            )
                             if not bit:
                                 break
                             reached += 1
                         if reached == _LEVELS:
-                            reached += _code_escape(coder, decoding, mixer, level - _LEVELS)
+                            reached += _code_escape(
+                                state, data, decoding, slots, weights, curves, level - _LEVELS
+                            )
                             if reached > MAX_VALUE:
-                                coder.registers[4] = 1
+                                state[FAILED] = 1
                                 return
                         level = reached
                     else:
                         level = 1
-                    negative = wanted < 0
+                    negative = goal < 0
                     if i < SIGNED:
-                        index[0] = _SIGN_A + i * 33 + 16 + _clipped((signed + 512) >> 10, 16)
-                        index[1] = (
+                        state[INDEX + 0] = (
+                            _SIGN_A + i * 33 + 16 + _clipped((signed + 512) >> 10, 16)
+                        )
+                        state[INDEX + 1] = (
                             _SIGN_B + i * 9 + 3 * _sign_class(west[i]) + _sign_class(north[i])
                         )
-                        index[2] = _SIGN_C + i * 9 + min(level - 1, 2)
+                        state[INDEX + 2] = _SIGN_C + i * 9 + min(level - 1, 2)
                         if number > 1:
-                            index[2] += 3 * _sign_class(plane.chroma[r, c, i])
+                            state[INDEX + 2] += 3 * _sign_class(chroma[r, c, i])
                         negative = code_mixed(
-                            coder, decoding, mixer, 3, _SET_SIGN + i, _SET_OTHER + 2, _CURVE_SIGN,
+                            state,
+                            data,
+                            decoding,
+                            slots,
+                            weights,
+                            curves,
+                            3,
+                            _SET_SIGN + i,
+                            _SET_OTHER + 2,
+                            _CURVE_SIGN,
                             negative,
-                        )  # fmt: skip
+                        )
                     else:
-                        negative = code_bit(coder, decoding, 32768, negative)
+                        negative = code_bit(state, data, decoding, 32768, negative)
                     own[i] = -level if negative else level
-                    size = min(level, _VALUE_CLIP)
+                    size = np.int32(min(level, _VALUE_CLIP))
                     for k in range(i + 1, last):
-                        magnitudes[k] += predictors.magnitude[OWN, i, k] * size
+                        magnitudes[k] += magnitude_weights[OWN, i, k] * size
                 band += 1
 
 
 @inline_kernel
-def _code_escape(coder: Coder, decoding: bool, mixer: Mixer, value: int) -> int:
+def _code_escape(
+    state: Array,
+    data: Array,
+    decoding: bool,
+    slots: Array,
+    weights: Array,
+    curves: Array,
+    value: int,
+) -> int:
     """Code a number >= 0 in exponential Golomb form, its length in adaptive decisions."""
     length = _bit_length(value + 1) - 1 if value >= 0 else 0
     reached = 0
     while reached < 16:
-        mixer.index[0] = _ESCAPE + reached
+        state[INDEX] = _ESCAPE + reached
         bit = code_mixed(
-            coder, decoding, mixer, 1, _SET_MORE, _SET_OTHER + 1, _CURVE_MORE, reached < length
+            state,
+            data,
+            decoding,
+            slots,
+            weights,
+            curves,
+            1,
+            _SET_MORE,
+            _SET_OTHER + 1,
+            _CURVE_MORE,
+            reached < length,
         )
         if not bit:
             break
         reached += 1
     result = 1
     for k in range(reached):
-        bit = code_bit(coder, decoding, 32768, ((value + 1) >> (reached - 1 - k)) & 1)
+        bit = code_bit(state, data, decoding, 32768, ((value + 1) >> (reached - 1 - k)) & 1)
         result = 2 * result + bit
     return result - 1
 
 
 @inline_kernel
-def _best_level(size: int, probability: int, magnitude: int, search: Search) -> int:
+def _best_level(
+    size: int, probability: int, magnitude: int, rate_weight: int, dead_zone: int
+) -> int:
     """Choose a magnitude by squared error plus rate; ``probability`` is that of not being zero."""
     level = (size + 128) >> 8
-    weight = search.rate_weight
-    if weight == 0:
+    if rate_weight == 0:
         return level
-    if size < search.dead_zone:
+    if size < dead_zone:
         return 0
     if size < 512:
         rest = size - 256
-        best = size * size + weight * _rate(65536 - probability)
+        best = size * size + rate_weight * _rate(65536 - probability)
         one_rate = _rate(probability) + 256 + 77
-        cost = rest * rest + weight * one_rate
+        cost = rest * rest + rate_weight * one_rate
         level = 0
         if cost < best:
             level = 1
@@ -632,13 +807,13 @@ def _best_level(size: int, probability: int, magnitude: int, search: Search) -> 
         if size > 384:
             rest = size - 512
             more = one_rate + 128 + _more_rate(magnitude)
-            if rest * rest + weight * more < best:
+            if rest * rest + rate_weight * more < best:
                 level = 2
         return level
     lower = size >> 8
     rest = size - 256 * lower
     over = 256 - rest
-    if rest * rest < over * over + weight * _more_rate(magnitude):
+    if rest * rest < over * over + rate_weight * _more_rate(magnitude):
         return lower
     return lower + 1
 
@@ -651,42 +826,47 @@ def _more_rate(magnitude: int) -> int:
 
 @inline_kernel
 def _worth_coding(
+    state: Array,
+    slots: Array,
+    weights: Array,
+    curves: Array,
     wanted: Array,
     magnitudes: Array,
     start: int,
     stop: int,
-    mixer: Mixer,
     band: int,
     second: int,
-    search: Search,
+    rate_weight: int,
+    dead_zone: int,
 ) -> bool:
     """Say whether a band is better coded than left out, by squared error plus estimated rate."""
-    weight = search.rate_weight
     gain = 0
     rate = 0
     largest = 0
     for i in range(start, stop):
         size = abs(np.int64(wanted[i]))
         largest = max(largest, size)
-        magnitude = max(magnitudes[i], 64)
+        magnitude = max(np.int64(magnitudes[i]), 64)
         # Rate of "zero" and "not zero" for an exponential of the predicted mean.
         p = (magnitude << 12) // (magnitude + MAGNITUDE_ONE)
         zero_rate = np.int64(COST[4096 - p])
-        if size >= max(search.dead_zone, 128):
+        if size >= max(dead_zone, 128):
             level = max(1, (size + 128) >> 8)
             rest = size - 256 * level
             more = np.int64(COST[max(p, 1)]) + 256 + 77
             if level > 1:
                 more += 128 + (level - 1) * _more_rate(magnitude)
-            if size * size + weight * zero_rate > rest * rest + weight * more:
+            if size * size + rate_weight * zero_rate > rest * rest + rate_weight * more:
                 gain += size * size - rest * rest
                 rate += more
                 continue
         rate += zero_rate
-    if weight == 0:
+    if rate_weight == 0:
         return largest >= 128
     if gain == 0:
         return False
-    probability = probability_of_one(mixer, 4, _SET_FLAG + band, second, _CURVE_FLAG + band)
+    probability = probability_of_one(
+        state, slots, weights, curves, 4, _SET_FLAG + band, second, _CURVE_FLAG + band
+    )
     rate += _rate(probability) - _rate(65536 - probability)
-    return gain > weight * rate
+    return gain > rate_weight * rate

@@ -8,7 +8,7 @@ All of it is integers: a decoder elsewhere must repeat every number exactly.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,8 @@ LOGIT_LIMIT = 3071  #: logits are in 1/256, from -12 to 12
 CURVE_POINTS = 25  #: one point per whole logit
 MIN_PROBABILITY = 24  #: of 65536
 SLOT_LIMIT = 255  #: most decisions that a slot's adaptation rate looks back on
-CURVE_RATE = 6
+CURVE_RATE = 6  #: shift of the curves' learning
+WEIGHT_RATE = 10
 WEIGHT_ONE = 1 << 16
 WEIGHT_LIMIT = 1 << 22
 
@@ -72,74 +73,63 @@ COST = _cost_table()
 RECIPROCAL = np.array([655360 // (10 * n + 16) for n in range(SLOT_LIMIT + 1)], np.int32)
 
 
-class Coder(NamedTuple):
-    """Registers (low, high, position in ``data``, decoder's window, failed) and the bytes."""
-
-    registers: Array  # (5,) int64
-    data: Array  # (n,) uint8
-
-
-class Mixer(NamedTuple):
-    """Adaptive state of one plane, and room for the decision at hand."""
-
-    slots: Array  # (num_slots,) uint32: 22 bits of probability, 10 bits of count
-    weights: Array  # (num_sets, MAX_INPUTS) int32
-    curves: Array  # (num_curves, CURVE_POINTS) int32
-    rates: Array  # (2,) int64: learning rate of the weights, shift of the curves
-    index: Array  # (MAX_INPUTS,) int64: the slots of the decision's contexts
-    logits: Array  # (MAX_INPUTS,) int64
+# Places in ``state``: the coder's registers, then room for the decision at hand. Arrays are handed
+# to these kernels one by one: taking them out of a tuple costs more than coding a bit.
+LOW, HIGH, POSITION, WINDOW, FAILED = range(5)
+INDEX = 8  # slots of the decision's contexts
+LOGITS = 16
+STATE_SIZE = 24
 
 
 @inline_kernel
-def code_bit(coder: Coder, decoding: bool, probability: int, bit: int) -> int:
+def code_bit(state: Array, data: Array, decoding: bool, probability: int, bit: int) -> int:
     """Code one bit whose probability of being 1 is ``probability`` / 65536."""
-    registers = coder.registers
-    low = registers[0]
-    high = registers[1]
+    low = state[LOW]
+    high = state[HIGH]
     span = high - low
     middle = low + (span >> 16) * probability + (((span & 0xFFFF) * probability) >> 16)
     if decoding:
-        bit = 1 if registers[3] <= middle else 0
+        bit = 1 if state[WINDOW] <= middle else 0
     if bit:
         high = middle
     else:
         low = middle + 1
     while (low ^ high) & 0xFF000000 == 0:
-        position = registers[2]
+        position = state[POSITION]
         if decoding:
             byte = 0
-            if position < len(coder.data):
-                byte = np.int64(coder.data[position])
-            registers[3] = ((registers[3] << 8) & 0xFFFFFFFF) | byte
-        elif position < len(coder.data):
-            coder.data[position] = high >> 24
-        registers[2] = position + 1
+            if position < len(data):
+                byte = np.int64(data[position])
+            state[WINDOW] = ((state[WINDOW] << 8) & 0xFFFFFFFF) | byte
+        elif position < len(data):
+            data[position] = high >> 24
+        state[POSITION] = position + 1
         low = (low << 8) & 0xFFFFFFFF
         high = ((high << 8) & 0xFFFFFFFF) | 255
-    registers[0] = low
-    registers[1] = high
+    state[LOW] = low
+    state[HIGH] = high
     return bit
 
 
 @inline_kernel
-def mix(mixer: Mixer, count: int, first: int, second: int) -> int:
+def mix(state: Array, slots: Array, weights: Array, count: int, first: int, second: int) -> int:
     """Return the weighted sum of the logits of the first ``count`` contexts."""
     total = 0
     for k in range(count):
-        logit = np.int64(STRETCH[np.int64(mixer.slots[mixer.index[k]]) >> 20])
-        mixer.logits[k] = logit
-        total += logit * (np.int64(mixer.weights[first, k]) + np.int64(mixer.weights[second, k]))
+        logit = np.int64(STRETCH[np.int64(slots[state[INDEX + k]]) >> 20])
+        state[LOGITS + k] = logit
+        total += logit * (np.int64(weights[first, k]) + np.int64(weights[second, k]))
     return min(max(total >> 16, -LOGIT_LIMIT), LOGIT_LIMIT)
 
 
 @inline_kernel
-def refined(mixer: Mixer, curve: int, logit: int) -> int:
+def refined(curves: Array, curve: int, logit: int) -> int:
     """Return the probability that is coded: a quarter the logistic's, three the curve's."""
     position = logit + 3072
     point = position >> 8
     offset = position & 255
-    left = np.int64(mixer.curves[curve, point])
-    right = np.int64(mixer.curves[curve, point + 1])
+    left = np.int64(curves[curve, point])
+    right = np.int64(curves[curve, point + 1])
     adapted = (left * (256 - offset) + right * offset) >> 8
     probability = (np.int64(SQUASH[position]) + 3 * adapted) >> 2
     return min(max(probability, MIN_PROBABILITY), 65536 - MIN_PROBABILITY)
@@ -152,52 +142,72 @@ def _bounded(weight: int) -> int:
 
 @inline_kernel
 def learn(
-    mixer: Mixer, count: int, first: int, second: int, curve: int, logit: int, bit: int
+    state: Array,
+    slots: Array,
+    weights: Array,
+    curves: Array,
+    count: int,
+    first: int,
+    second: int,
+    curve: int,
+    logit: int,
+    bit: int,
 ) -> None:
     """Move slots, weights and curve towards ``bit``."""
     position = logit + 3072
-    error = ((bit << 16) - np.int64(SQUASH[position])) * mixer.rates[0]
+    error = ((bit << 16) - np.int64(SQUASH[position])) * WEIGHT_RATE
     target = (bit << 22) - bit
     for k in range(count):
-        change = (mixer.logits[k] * error + (1 << 17)) >> 18
-        mixer.weights[first, k] = _bounded(np.int64(mixer.weights[first, k]) + change)
-        mixer.weights[second, k] = _bounded(np.int64(mixer.weights[second, k]) + change)
-        slot = np.int64(mixer.slots[mixer.index[k]])
+        change = (state[LOGITS + k] * error + (1 << 17)) >> 18
+        weights[first, k] = _bounded(np.int64(weights[first, k]) + change)
+        weights[second, k] = _bounded(np.int64(weights[second, k]) + change)
+        slot = np.int64(slots[state[INDEX + k]])
         seen = slot & 1023
         probability = slot >> 10
         probability += ((target - probability) * np.int64(RECIPROCAL[seen])) >> 16
         if seen < SLOT_LIMIT:
             seen += 1
-        mixer.slots[mixer.index[k]] = (probability << 10) | seen
+        slots[state[INDEX + k]] = (probability << 10) | seen
     point = position >> 8
     offset = position & 255
     target = 65535 * bit
-    left = np.int64(mixer.curves[curve, point])
-    right = np.int64(mixer.curves[curve, point + 1])
-    shift = 8 + mixer.rates[1]
-    mixer.curves[curve, point] = left + (((target - left) * (256 - offset)) >> shift)
-    mixer.curves[curve, point + 1] = right + (((target - right) * offset) >> shift)
+    left = np.int64(curves[curve, point])
+    right = np.int64(curves[curve, point + 1])
+    curves[curve, point] = left + (((target - left) * (256 - offset)) >> (8 + CURVE_RATE))
+    curves[curve, point + 1] = right + (((target - right) * offset) >> (8 + CURVE_RATE))
 
 
 @inline_kernel
-def probability_of_one(mixer: Mixer, count: int, first: int, second: int, curve: int) -> int:
+def probability_of_one(
+    state: Array,
+    slots: Array,
+    weights: Array,
+    curves: Array,
+    count: int,
+    first: int,
+    second: int,
+    curve: int,
+) -> int:
     """Return the probability that the next decision is 1, without coding it."""
-    return refined(mixer, curve, mix(mixer, count, first, second))
+    return refined(curves, curve, mix(state, slots, weights, count, first, second))
 
 
 @inline_kernel
 def code_mixed(
-    coder: Coder,
+    state: Array,
+    data: Array,
     decoding: bool,
-    mixer: Mixer,
+    slots: Array,
+    weights: Array,
+    curves: Array,
     count: int,
     first: int,
     second: int,
     curve: int,
     bit: int,
 ) -> int:
-    """Code a decision with the contexts in ``mixer.index[:count]`` and learn from it."""
-    logit = mix(mixer, count, first, second)
-    bit = code_bit(coder, decoding, refined(mixer, curve, logit), bit)
-    learn(mixer, count, first, second, curve, logit, bit)
+    """Code a decision with the contexts in ``state[INDEX:]`` and learn from it."""
+    logit = mix(state, slots, weights, count, first, second)
+    bit = code_bit(state, data, decoding, refined(curves, curve, logit), bit)
+    learn(state, slots, weights, curves, count, first, second, curve, logit, bit)
     return bit

@@ -11,8 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cscodec.bitstream import contexts
-from cscodec.bitstream.layout import NUM_MEASUREMENTS, num_layers
+from cscodec.bitstream.layout import CODER_ID, NUM_MEASUREMENTS, num_layers
 from cscodec.bitstream.quantize import MAX_STEP, MIN_STEP, STEP_UNIT
 from cscodec.errors import (
     BadMagicError,
@@ -79,7 +78,7 @@ class Header:
     chroma_step_code: int
     zero_cell: int
     model_id: bytes
-    coder_id: int = contexts.CODER_ID
+    coder_id: int = CODER_ID
 
     @property
     def num_colours(self) -> int:
@@ -301,7 +300,7 @@ def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
         raise InvalidFieldError(f"reserved flags are set: {flags & ~_KNOWN_FLAGS:#04x}")
     if flags & _FLAG_FULL_CHROMA and channels < 3:
         raise InvalidFieldError("a gray picture cannot have chroma flags")
-    if coder_id != contexts.CODER_ID:
+    if coder_id != CODER_ID:
         raise UnsupportedVersionError(f"entropy coder {coder_id} is not known to this release")
     if width * height > max_pixels:
         raise LimitExceededError(

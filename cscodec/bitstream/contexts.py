@@ -1,4 +1,4 @@
-"""Tiles of quantised measurements to entropy-coded segments and back: coder 1, context mixing.
+"""Tiles of quantised measurements to entropy-coded segments and back: by context mixing.
 
 A tile is coded in layers, each a segment of its own; what a segment's contexts have learned goes
 on to the next. The tables that a tile starts from come with the model, or are neutral.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,17 @@ import numpy.typing as npt
 from cscodec.bitstream import _contexts as kernels
 from cscodec.bitstream._range_coder import (
     CURVE_POINTS,
-    CURVE_RATE,
+    FAILED,
+    HIGH,
+    LOW,
     MAX_INPUTS,
+    POSITION,
     SLOT_LIMIT,
     SQUASH,
+    STATE_SIZE,
     WEIGHT_LIMIT,
     WEIGHT_ONE,
-    Coder,
-    Mixer,
+    WINDOW,
 )
 from cscodec.bitstream.layout import (
     LAYERS,
@@ -37,15 +40,13 @@ from cscodec.bitstream.layout import (
 )
 from cscodec.errors import InvalidFieldError, InvalidModelError, TruncatedError
 
-CODER_ID = 1
-
 Values = npt.NDArray[np.int16]
 Wanted = npt.NDArray[np.int32]
 Array = npt.NDArray[Any]
 
-_WEIGHT_RATE = 10
 # No decision costs more than 12 bits, and no value needs more than 51 of them.
 _MOST_BYTES_PER_VALUE = 80
+_DEAD_ZONE = 100  # in 1/256 step: a search never keeps values below it
 
 _SHAPES: dict[str, tuple[tuple[int, ...], type[np.integer[Any]]]] = {
     "slots": ((NUM_PLANES, kernels.NUM_SLOTS), np.uint16),
@@ -126,19 +127,37 @@ class CoderTables:
             slots=(self.slots[plane].astype(np.uint32) << 16) | (1 << 15) | counts,
             weights=self.weights[plane].copy(),
             curves=self.curves[plane].astype(np.int32),
-            rates=np.array([_WEIGHT_RATE, CURVE_RATE], np.int64),
-            index=np.zeros(MAX_INPUTS, np.int64),
-            logits=np.zeros(MAX_INPUTS, np.int64),
         )
 
-    def predictors(self, plane: int) -> kernels.Predictors:
-        """Return the linear predictors of one plane."""
-        return kernels.Predictors(
-            sign=self.sign_predictors[plane],
-            magnitude=self.magnitude_predictors[plane],
-            magnitude_offset=self.magnitude_offsets[plane],
-            mean=self.mean_predictors[plane],
-        )
+    @cached_property
+    def predictors(self) -> list[Predictors]:
+        """The linear predictors of each plane."""
+        return [
+            Predictors(
+                mean=self.mean_predictors[plane].astype(np.int32),
+                sign=self.sign_predictors[plane].astype(np.int32),
+                magnitude=self.magnitude_predictors[plane].astype(np.int32),
+                magnitude_offset=self.magnitude_offsets[plane].astype(np.int32),
+            )
+            for plane in range(NUM_PLANES)
+        ]
+
+
+class Mixer(NamedTuple):
+    """Adaptive state of one plane: see :mod:`cscodec.bitstream._range_coder`."""
+
+    slots: Array  # (num_slots,) uint32: 22 bits of probability, 10 bits of count
+    weights: Array  # (num_sets, MAX_INPUTS) int32
+    curves: Array  # (num_curves, CURVE_POINTS) int32
+
+
+class Predictors(NamedTuple):
+    """Weights of linear predictions, int32: see :func:`cscodec.bitstream._contexts.code_layer`."""
+
+    mean: Array
+    sign: Array
+    magnitude: Array
+    magnitude_offset: Array
 
 
 @lru_cache(maxsize=1)
@@ -180,7 +199,7 @@ class TileState:
         self.shapes = list(shapes)
         self.measurements = measurements
         self.mixers = [tables.mixer(number) for number in range(len(self.shapes))]
-        self.predictors = [tables.predictors(number) for number in range(len(self.shapes))]
+        self.predictors = tables.predictors
         self.values = [
             np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
             for rows, columns in self.shapes
@@ -192,36 +211,41 @@ class TileState:
 
     def code_layer(
         self,
-        coder: Coder,
+        coder: Array,
+        data: Array,
         decoding: bool,
         layer: int,
         wanted: Sequence[Wanted],
-        search: kernels.Search,
+        rate_weight: int = 0,
+        dead_zone: int = 0,
     ) -> None:
         """Run the kernels of one layer over all planes."""
         luma = self.values[0]
         for number, values in enumerate(self.values):
             if number == 1 and layer > 0:
                 luma = magnitudes_at(self.values[0], self.shapes[1])
-            plane = kernels.Plane(
-                values, wanted[number], luma, self.values[1] if number == 2 else values
-            )
+            mixer, predictors = self.mixers[number], self.predictors[number]
             if layer == 0:
                 kernels.code_means(
-                    coder, decoding, self.mixers[number], self.predictors[number], plane
+                    coder, data, decoding, *mixer, predictors.mean, values, wanted[number]
                 )
-            else:
-                kernels.code_layer(
-                    coder,
-                    decoding,
-                    self.mixers[number],
-                    self.predictors[number],
-                    plane,
-                    number,
-                    layer,
-                    self.measurements + 1,
-                    search,
-                )
+                continue
+            kernels.code_layer(
+                coder,
+                data,
+                decoding,
+                *mixer,
+                *predictors[1:],
+                values,
+                wanted[number],
+                luma,
+                self.values[1] if number == 2 else values,
+                number,
+                layer,
+                self.measurements + 1,
+                rate_weight,
+                dead_zone,
+            )
 
 
 def encode_tile(
@@ -255,15 +279,15 @@ def encode_tile(
 
 def encode_with(state: TileState, wanted: Sequence[Wanted], rate_weight: float) -> list[bytes]:
     """Code a tile with a state that may have seen others: see :func:`encode_tile`."""
-    search = kernels.Search(round(rate_weight * 256), 100 if rate_weight > 0 else 0)
     segments = []
     patches = sum(rows * columns for rows, columns in state.shapes)
+    dead_zone = _DEAD_ZONE if rate_weight > 0 else 0
     for layer in range(num_layers(state.measurements)):
         width = LAYERS[layer + 1] - LAYERS[layer]
         data = np.empty(patches * width * _MOST_BYTES_PER_VALUE + 16, np.uint8)
-        coder = Coder(np.array([0, 0xFFFFFFFF, 0, 0, 0], np.int64), data)
-        state.code_layer(coder, False, layer, wanted, search)
-        segments.append(_finish(coder))
+        coder = _registers()
+        state.code_layer(coder, data, False, layer, wanted, round(rate_weight * 256), dead_zone)
+        segments.append(_finish(coder, data))
     return segments
 
 
@@ -288,25 +312,30 @@ def decode_tile(
     """
     state = TileState(shapes, tables, measurements)
     nothing = np.zeros((1, 1, NUM_MEASUREMENTS), np.int32)
-    search = kernels.Search(0, 0)
     for layer, segment in enumerate(segments):
         data = np.array(bytearray(segment), np.uint8)  # writable: one kernel serves both ways
-        window = int.from_bytes(segment[:4].ljust(4, b"\0"), "big")
-        coder = Coder(np.array([0, 0xFFFFFFFF, 4, window, 0], np.int64), data)
-        state.code_layer(coder, True, layer, [nothing] * len(shapes), search)
-        if coder.registers[4]:
+        coder = _registers()
+        coder[WINDOW] = int.from_bytes(segment[:4].ljust(4, b"\0"), "big")
+        coder[POSITION] = 4
+        state.code_layer(coder, data, True, layer, [nothing] * len(shapes))
+        if coder[FAILED]:
             raise InvalidFieldError(f"layer {layer}: a measurement is larger than 16 bits hold")
-        if len(data) > coder.registers[2]:
-            raise InvalidFieldError(
-                f"layer {layer}: {len(data) - coder.registers[2]} bytes too many"
-            )
+        if len(data) > coder[POSITION]:
+            raise InvalidFieldError(f"layer {layer}: {len(data) - coder[POSITION]} bytes too many")
     return state.inner_values()
 
 
-def _finish(coder: Coder) -> bytes:
+def _registers() -> Array:
+    """Return the range coder's state at the start of a segment."""
+    state = np.zeros(STATE_SIZE, np.int64)
+    state[HIGH] = 0xFFFFFFFF
+    return state
+
+
+def _finish(coder: Array, data: Array) -> bytes:
     """End a segment with the fewest bytes that, followed by zeros, lie in the last interval."""
-    low, high, position = (int(value) for value in coder.registers[:3])
-    if position > len(coder.data):
+    low, high, position = (int(coder[place]) for place in (LOW, HIGH, POSITION))
+    if position > len(data):
         raise TruncatedError("the entropy coder's buffer was too small")
     tail = b""
     for num_bytes in range(5):
@@ -315,7 +344,7 @@ def _finish(coder: Coder) -> bytes:
         if value <= high:
             tail = value.to_bytes(4, "big")[:num_bytes]
             break
-    return (coder.data[:position].tobytes() + tail).rstrip(b"\0")
+    return (data[:position].tobytes() + tail).rstrip(b"\0")
 
 
 def magnitudes_at(luma: Values, shape: tuple[int, int]) -> Values:

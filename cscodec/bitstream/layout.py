@@ -7,6 +7,7 @@ in bands, each with a flag that says whether anything in it is not zero.
 
 from __future__ import annotations
 
+CODER_ID = 1  #: of the context-mixing coder, in the header of files
 NUM_MEASUREMENTS = 64  #: most numbers of a patch, its mean included
 #: First measurement of every layer, and the end of the last.
 LAYERS = (0, 1, 6, 21, 64)

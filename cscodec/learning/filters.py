@@ -11,7 +11,6 @@ import numpy.typing as npt
 from cscodec.bitstream.contexts import CoderTables, encode_tile
 from cscodec.bitstream.quantize import scaled
 from cscodec.codec import RATE_WEIGHT, ZERO_CELL, measure_colours
-from cscodec.learning.priors import crops
 from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
 from cscodec.restoration import Quantised, clean_plane, synthesis
@@ -25,9 +24,8 @@ Measured = Sequence[Float32Array]
 
 def train_filters(
     model: Model,
-    pictures: Iterable[npt.NDArray[np.uint8]],
+    crops: Iterable[npt.NDArray[np.uint8]],
     *,
-    seed: int = 0,
     workers: int | None = None,
 ) -> dict[str, npt.NDArray[np.int16]]:
     """Learn the restoration filters of a model whose systems and tables are final.
@@ -35,24 +33,17 @@ def train_filters(
     Parameters
     ----------
     model : Model
-    pictures : iterable of ndarray, uint8
-        Gray pictures teach the luma filters only.
-    seed : int
-        Of the choice of crops.
+    crops : iterable of ndarray, (H, W) or (H, W, 3) uint8
+        Gray ones teach the luma filters only.
     workers : int, optional
         Threads. The result does not depend on it.
 
     Returns
     -------
     dict of ndarray
-        For ``Model.filters``. Empty if there was no picture of at least 32 x 32 pixels.
+        For ``Model.filters``.
     """
-    generator = np.random.default_rng(seed)
-    measured = [
-        measure_colours(crop, model, full_chroma=False) for crop in crops(pictures, generator)
-    ]
-    if not measured:
-        return {}
+    measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
     tables = CoderTables.from_mapping(model.tables)
 
     def learn(step: float) -> list[npt.NDArray[np.int16]]:

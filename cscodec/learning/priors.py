@@ -8,7 +8,7 @@ that the coder itself reaches on training pictures, at steps over the whole usef
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
 Names = list[tuple[int, int]]  # of features: source, measurement
 
-CROP_SIDE = 384  #: pixels of each picture that are used, a multiple of 16
 #: Steps that predictors are fitted at, and the range that states are trained over.
 _FIT_STEPS = (8.0, 16.0, 28.0, 48.0)
 _STATE_STEPS = (7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0)
@@ -47,9 +46,9 @@ _MEAN_CLIP = 64
 
 def train_tables(
     model: Model,
-    pictures: Iterable[npt.NDArray[np.uint8]],
+    crops: Iterable[npt.NDArray[np.uint8]],
+    generator: np.random.Generator,
     *,
-    seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, Array]:
     """Learn the tables of the entropy coder for a model.
@@ -58,25 +57,20 @@ def train_tables(
     ----------
     model : Model
         Its systems must be final: tables fit one basis only.
-    pictures : iterable of ndarray, uint8
-        Gray pictures teach the luma plane only.
-    seed : int
-        Of the choice of crops and of their order.
+    crops : iterable of ndarray, (H, W) or (H, W, 3) uint8
+        Gray ones teach the luma plane only.
+    generator : numpy.random.Generator
+        Chooses steps and the order of pictures.
     progress : callable, optional
         Called with the fraction done.
 
     Returns
     -------
     dict of ndarray
-        For ``Model.tables``. Empty if there was no picture of at least 32 x 32 pixels.
+        For ``Model.tables``.
     """
     report = progress or (lambda _: None)
-    generator = np.random.default_rng(seed)
-    measured = [
-        measure_colours(crop, model, full_chroma=False) for crop in crops(pictures, generator)
-    ]
-    if not measured:
-        return {}
+    measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
     report(0.1)
     tables = {name: array.copy() for name, array in neutral_tables().as_mapping().items()}
     for plane in range(NUM_PLANES):
@@ -86,21 +80,6 @@ def train_tables(
         report(0.1 + 0.3 * (plane + 1) / NUM_PLANES)
     _train_states(tables, measured, generator, lambda share: report(0.4 + 0.6 * share))
     return tables
-
-
-def crops(
-    pictures: Iterable[npt.NDArray[np.uint8]], generator: np.random.Generator
-) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield a random part, without alpha, of every picture of at least 32 x 32 pixels."""
-    for pixels in pictures:
-        colours = pixels if pixels.ndim == 2 else pixels[..., : 3 if pixels.shape[2] >= 3 else 1]
-        colours = colours[..., 0] if colours.ndim == 3 and colours.shape[2] == 1 else colours
-        height, width = (min(side, CROP_SIDE) // 16 * 16 for side in colours.shape[:2])
-        if min(height, width) < 32:
-            continue
-        top = 16 * generator.integers((colours.shape[0] - height) // 16 + 1)
-        left = 16 * generator.integers((colours.shape[1] - width) // 16 + 1)
-        yield colours[top : top + height, left : left + width]
 
 
 def _fit_predictors(

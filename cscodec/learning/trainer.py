@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -297,11 +297,10 @@ class _Run:
             name, self.options, systems, data=data, held_out=held_out, history=self.history
         )
         if self.options.wants_codec_tables:
-            from cscodec.learning.filters import train_filters
-            from cscodec.learning.priors import train_tables
+            from cscodec.learning.coding import learn_coding
 
-            model = replace(
-                model, tables=train_tables(model, self._pictures(), seed=self.options.seed)
+            model = learn_coding(
+                model, self._pictures(), seed=self.options.seed, workers=self.workers
             )
         return model
 

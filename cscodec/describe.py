@@ -1,0 +1,103 @@
+"""What a file says about itself, read without decoding its picture."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cscodec.bitstream import container
+from cscodec.bitstream.container import DEFAULT_MAX_PIXELS
+from cscodec.errors import ModelNotFoundError
+from cscodec.model import find_model
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a file says about itself.
+
+    Attributes
+    ----------
+    width, height, channels : int
+    num_bytes : int
+        Size of the whole file.
+    bits_per_pixel : float
+        Of the whole file.
+    format_version : int
+    model_id : str
+        Hexadecimal.
+    model_name : str or None
+        Of the shipped model with this id; None if no shipped model has it.
+    step, chroma_step : float
+        Quantisation steps in units of a sample; ``chroma_step`` is None for gray pictures.
+    measurements : int
+        Per patch, beside the mean.
+    subsampling : str or None
+        "4:2:0" or "4:4:4"; None for gray pictures.
+    num_tiles : int
+    layer_bytes : tuple of int
+        Size of each layer, all tiles together.
+    icc_profile, exif, xmp : bytes or None
+    """
+
+    width: int
+    height: int
+    channels: int
+    num_bytes: int
+    bits_per_pixel: float
+    format_version: int
+    model_id: str
+    model_name: str | None
+    step: float
+    chroma_step: float | None
+    measurements: int
+    subsampling: str | None
+    num_tiles: int
+    layer_bytes: tuple[int, ...]
+    icc_profile: bytes | None
+    exif: bytes | None
+    xmp: bytes | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-able values; of embedded metadata the number of bytes."""
+        fields = asdict(self)
+        for key in ("icc_profile", "exif", "xmp"):
+            payload = fields.pop(key)
+            fields[f"{key}_bytes"] = 0 if payload is None else len(payload)
+        fields["layer_bytes"] = list(self.layer_bytes)
+        return fields
+
+
+def info(data: bytes | bytearray | memoryview, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Info:
+    """Describe a ``.csc`` file without decoding its picture.
+
+    Raises
+    ------
+    BitstreamError
+        If the data are not a valid file.
+    """
+    parts = container.unpack(bytes(data), max_pixels=max_pixels)
+    header = parts.header
+    try:
+        name: str | None = find_model(header.model_id).name
+    except ModelNotFoundError:
+        name = None
+    colour = header.num_colours == 3
+    return Info(
+        width=header.width,
+        height=header.height,
+        channels=header.channels,
+        num_bytes=len(data),
+        bits_per_pixel=8 * len(data) / (header.width * header.height),
+        format_version=container.FORMAT_VERSION,
+        model_id=header.model_id.hex(),
+        model_name=name,
+        step=header.step,
+        chroma_step=header.chroma_step if colour else None,
+        measurements=header.measurements,
+        subsampling=("4:4:4" if header.full_chroma else "4:2:0") if colour else None,
+        num_tiles=header.num_tiles,
+        layer_bytes=parts.layer_bytes,
+        icc_profile=parts.icc_profile,
+        exif=parts.exif,
+        xmp=parts.xmp,
+    )
