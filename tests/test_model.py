@@ -1,0 +1,278 @@
+"""Model files: round trip, identity, and refusal of whatever is damaged or does not fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+from strategies import complete_system, odd_model, plain_model, texture
+
+import cscodec
+from cscodec.bitstream.contexts import CoderTables, neutral_tables
+from cscodec.errors import InvalidModelError, ModelMismatchError, ModelNotFoundError
+from cscodec.model import Model, System, find_model
+from cscodec.sensing.filters import check_filters
+
+PICTURE = texture(20, 30, 3)
+MODELS = [plain_model(), odd_model()]
+
+
+def saved_with(**changes: np.ndarray | None) -> bytes:
+    """A model's file with arrays exchanged, added, or (None) left out."""
+    data = odd_model().to_bytes()
+    arrays = {name: array.copy() for name, array in load(data).items()}
+    for name, array in changes.items():
+        key = name.replace("__", ".")
+        if array is None:
+            del arrays[key]
+        else:
+            arrays[key] = array
+    return save(arrays, metadata=metadata_of(data))
+
+
+def metadata_of(data: bytes) -> dict[str, str]:
+    size = int.from_bytes(data[:8], "little")
+    metadata = json.loads(data[8 : 8 + size])["__metadata__"]
+    assert isinstance(metadata, dict)
+    return metadata
+
+
+def arrays_of(model: Model) -> dict[str, np.ndarray]:
+    return load(model.to_bytes())
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_models_come_back_from_their_files(model: Model, tmp_path: Path) -> None:
+    model = replace(model, metadata={"licence": "CC0", "seed": 3, "Φ": [1.5, None]})
+    path = tmp_path / "some.safetensors"
+    model.save(path)
+    again = cscodec.load_model(path)
+    assert (again.name, again.metadata) == (model.name, model.metadata)
+    assert again.model_id == model.model_id
+    assert again.to_bytes() == model.to_bytes()
+    for name, array in arrays_of(model).items():
+        np.testing.assert_array_equal(arrays_of(again)[name], array)
+
+
+def test_the_id_depends_on_every_array_and_on_nothing_else() -> None:
+    model = odd_model()
+    ids = {model.model_id}
+    for group in ("luma", "chroma"):
+        system = getattr(model, group)
+        for name in ("sensing_matrix", "dictionary", "basis"):
+            array = getattr(system, name).copy()
+            array[3, 5] = np.nextafter(array[3, 5], np.float32(2))
+            ids.add(replace(model, **{group: replace(system, **{name: array})}).model_id)
+    for group in ("tables", "filters"):
+        arrays = getattr(model, group)
+        for name in arrays:
+            array = arrays[name].copy()
+            array.flat[-1] ^= 1
+            ids.add(replace(model, **{group: {**arrays, name: array}}).model_id)
+    ids.add(replace(model, tables={}).model_id)
+    ids.add(replace(model, filters={}).model_id)
+    ids.add(replace(model, luma=model.chroma, chroma=model.luma).model_id)
+    assert len(ids) == 1 + 6 + len(model.tables) + len(model.filters) + 3
+    assert all(len(model_id) == 8 for model_id in ids)
+    assert replace(model, name="other", metadata={"a": 1}).model_id == model.model_id
+
+
+def test_arrays_cannot_be_changed() -> None:
+    again = Model.from_bytes(odd_model().to_bytes())
+    arrays = [again.luma.basis, again.chroma.dictionary, again.luma.sensing_matrix]
+    arrays += [*again.tables.values(), *again.filters.values()]
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+
+
+class TestDamage:
+    def test_files_cut_anywhere_are_refused(self) -> None:
+        data = plain_model().to_bytes()
+        header = 8 + int.from_bytes(data[:8], "little")
+        lengths = [*range(0, header + 8, 7), *range(header, len(data), 5001), len(data) - 1]
+        for length in lengths:
+            with pytest.raises(InvalidModelError, match="mine: not a usable model"):
+                Model.from_bytes(data[:length], source="mine")
+
+    @pytest.mark.parametrize(
+        "data", [b"", b"not a model", bytes(1000), b"\xff" * 50, PICTURE.tobytes()]
+    )
+    def test_other_files_are_refused(self, data: bytes, tmp_path: Path) -> None:
+        path = tmp_path / "some.safetensors"
+        path.write_bytes(data)
+        with pytest.raises(InvalidModelError, match="some.safetensors: not a usable model"):
+            cscodec.load_model(path)
+
+    def test_damaged_headers_are_refused_or_harmless(self) -> None:
+        data = plain_model().to_bytes()
+        header = 8 + int.from_bytes(data[:8], "little")
+        generator = np.random.default_rng(0)
+        refused = 0
+        for _ in range(400):
+            damaged = bytearray(data)
+            damaged[generator.integers(header)] ^= 1 << generator.integers(8)
+            try:
+                Model.from_bytes(bytes(damaged))
+            except InvalidModelError:
+                refused += 1
+        assert refused > 200
+
+    @pytest.mark.parametrize("metadata", [None, {}, {"cscodec": "{"}, {"cscodec": "{}"}])
+    @pytest.mark.parametrize("more", [{}, {"cscodec": "[]"}])
+    def test_the_record_must_be_there(
+        self, metadata: dict[str, str] | None, more: dict[str, str]
+    ) -> None:
+        with pytest.raises(InvalidModelError):
+            Model.from_bytes(save(arrays_of(plain_model()), metadata=metadata or more))
+
+    @pytest.mark.parametrize(
+        "name", [f"{c}.{m}" for c in ("luma", "chroma") for m in ("sensing_matrix", "basis")]
+    )
+    def test_no_matrix_may_be_missing(self, name: str) -> None:
+        with pytest.raises(InvalidModelError, match=name.replace(".", r"\.")):
+            Model.from_bytes(saved_with(**{name.replace(".", "__"): None}))
+
+    @pytest.mark.parametrize(
+        ("name", "array"),
+        [
+            ("luma__sensing_matrix", np.ones((64, 64), np.float32)),
+            ("luma__sensing_matrix", np.ones((20, 63), np.float32)),
+            ("luma__sensing_matrix", np.ones(64, np.float32)),
+            ("luma__sensing_matrix", np.full((63, 64), np.nan, np.float32)),
+            ("luma__sensing_matrix", complete_system().sensing_matrix[:20]),
+            ("chroma__dictionary", np.ones((63, 100), np.float32)),
+            ("chroma__dictionary", np.ones((64, 5000), np.float32)),
+            ("chroma__dictionary", np.full((64, 9), np.inf, np.float32)),
+            ("luma__basis", np.zeros((63, 64), np.float32)),
+            ("luma__basis", np.eye(63, 64, dtype=np.float32)),  # spans another space
+            ("chroma__basis", 1.001 * complete_system(3).basis),
+            ("chroma__basis", complete_system(3).basis[:20]),
+            ("chroma__basis", np.full((63, 64), np.nan, np.float32)),
+            ("luma__other", np.ones(3, np.float32)),
+            ("luma__other", np.ones(3, np.int32)),
+            ("tables__slots", np.ones((3, 10), np.float32)),
+            ("filters__luma", np.ones((3, 10), np.float64)),
+        ],
+    )
+    def test_matrices_that_do_not_fit_are_refused(self, name: str, array: np.ndarray) -> None:
+        with pytest.raises(InvalidModelError):
+            Model.from_bytes(saved_with(**{name: array}))
+
+    def test_matrices_that_make_no_system_are_refused(self) -> None:
+        phi, psi = complete_system().sensing_matrix, complete_system().dictionary
+        for bad in (np.r_[phi[:5], phi[:1]], np.ones((2, 64)), np.zeros((1, 64))):
+            with pytest.raises(InvalidModelError, match="depends on the rows above"):
+                System.from_matrices(bad, psi)
+        with pytest.raises(InvalidModelError, match="sensing matrix has shape"):
+            System.from_matrices(phi[:0], psi)
+        with pytest.raises(InvalidModelError, match="do not? span|does not span|not orthonormal"):
+            complete_system().with_basis(np.roll(np.eye(63, 64), 1, axis=1))
+
+
+class TestTables:
+    @pytest.mark.parametrize("name", sorted(neutral_tables().as_mapping()))
+    def test_wrong_shapes_and_types_are_refused(self, name: str) -> None:
+        model = odd_model()
+        array = model.tables[name]
+        wrong = [array[..., :-1], array[:2], array.astype(np.int64), array[None]]
+        for bad in wrong:
+            with pytest.raises(InvalidModelError, match=name):
+                CoderTables.from_mapping({**model.tables, name: bad})
+        broken = replace(model, tables={**model.tables, name: array[..., :-1]})
+        with pytest.raises(InvalidModelError, match=name):
+            cscodec.encode(PICTURE, model=broken)
+
+    def test_missing_and_unknown_tables_are_refused(self) -> None:
+        tables = dict(odd_model().tables)
+        with pytest.raises(InvalidModelError, match="surplus"):
+            CoderTables.from_mapping({**tables, "surplus": tables["slots"]})
+        for name in tables:
+            rest = {key: value for key, value in tables.items() if key != name}
+            with pytest.raises(InvalidModelError, match=name):
+                CoderTables.from_mapping(rest)
+
+    @pytest.mark.parametrize("weight", [(1 << 22) + 1, -(1 << 22) - 1, -(1 << 31), (1 << 31) - 1])
+    def test_weights_are_limited(self, weight: int) -> None:
+        weights = odd_model().tables["weights"].copy()
+        weights[1, 2, 3] = weight
+        with pytest.raises(InvalidModelError, match="mixing weight"):
+            CoderTables.from_mapping({**odd_model().tables, "weights": weights})
+
+    def test_filters_that_do_not_fit_are_refused(self) -> None:
+        luma = odd_model().filters["luma"]
+        for filters in ({"luma": luma[1:]}, {"luma": luma.astype(np.int32)}, {"red": luma}):
+            with pytest.raises(InvalidModelError, match="restoration filters"):
+                check_filters(filters)
+            data = cscodec.encode(PICTURE, model=replace(plain_model(), filters=filters))
+            with pytest.raises(InvalidModelError, match="restoration filters"):
+                cscodec.decode(data, model=replace(plain_model(), filters=filters))
+
+
+class TestUse:
+    """Whatever is valid codes pictures; the wrong model is refused."""
+
+    @pytest.mark.parametrize(
+        "model",
+        [
+            *MODELS,
+            replace(odd_model(), name="tables only", filters={}),
+            replace(plain_model(), name="filters only", filters=odd_model().filters),
+            replace(
+                plain_model(),
+                name="luma filters only",
+                filters={"luma": odd_model().filters["luma"]},
+            ),
+        ],
+        ids=lambda model: model.name.replace(" ", "-"),
+    )
+    def test_models_with_any_parts_code_pictures(self, model: Model) -> None:
+        for picture in (PICTURE, PICTURE[..., 0]):
+            data = cscodec.encode(picture, model=model, quality=95, subsampling="4:4:4")
+            linear = cscodec.decode(data, model=model, decoder="linear")
+            assert np.abs(linear.astype(int) - picture).mean() < 3
+            for decoder in ("refine", "consistent", "omp"):
+                assert cscodec.decode(data, model=model, decoder=decoder).shape == picture.shape
+
+    @pytest.mark.parametrize("name", sorted(cscodec.shipped_models()))
+    def test_shipped_models_code_pictures(self, name: str) -> None:
+        data = cscodec.encode(PICTURE, model=name, quality=90)
+        restored = cscodec.decode(data)  # found by its id
+        assert np.abs(restored.astype(int) - PICTURE).mean() < 12
+        assert cscodec.info(data).model_name == name
+
+    def test_another_model_is_refused(self) -> None:
+        data = cscodec.encode(PICTURE, model=plain_model())
+        with pytest.raises(ModelMismatchError, match=plain_model().model_id.hex()):
+            cscodec.decode(data, model=odd_model())
+        with pytest.raises(ModelNotFoundError, match="--model PATH"):
+            cscodec.decode(data)
+        assert cscodec.info(data).model_name is None
+
+    def test_more_measurements_than_the_model_has_are_refused(self) -> None:
+        few = Model("few", complete_system(), System.from_matrices(
+            complete_system().sensing_matrix[:7], complete_system().dictionary
+        ))  # fmt: skip
+        data = cscodec.encode(PICTURE, model=few)
+        assert cscodec.info(data).measurements == 7
+        for measurements in (0, 8, -1):
+            with pytest.raises(cscodec.InvalidInputError, match="allows 1 to 7"):
+                cscodec.encode(PICTURE, model=few, measurements=measurements)
+
+    def test_unknown_names_and_paths_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ModelNotFoundError, match="shipped models are .*photo"):
+            cscodec.load_model("no-such-model")
+        with pytest.raises(ModelNotFoundError, match="no such model file"):
+            cscodec.load_model(tmp_path / "none.safetensors")
+        with pytest.raises(ModelNotFoundError, match="0000000000000000"):
+            find_model(bytes(8))
+
+    def test_a_changed_file_is_loaded_again(self, tmp_path: Path) -> None:
+        path = tmp_path / "some.safetensors"
+        for model in MODELS:
+            model.save(path)
+            assert cscodec.load_model(path).model_id == model.model_id
