@@ -112,7 +112,7 @@ class CoderTables:
                     f"entropy coder table {name!r} is {tables[name].dtype} {tables[name].shape}, "
                     f"expected {np.dtype(dtype)} {shape}"
                 )
-        if np.abs(tables["weights"]).max() > WEIGHT_LIMIT:
+        if np.abs(tables["weights"].astype(np.int64)).max() > WEIGHT_LIMIT:
             raise InvalidModelError(f"a mixing weight is above {WEIGHT_LIMIT}")
         return cls(**{name: tables[name] for name in _SHAPES})
 
