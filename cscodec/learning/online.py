@@ -188,7 +188,8 @@ class OnlineLearner:
             if len(batch) < self._parameters["num_atoms"]:
                 self._pending = batch
                 return self
-            self._start(self._contrasted(batch))
+            chosen = self._random.permutation(len(batch))[: self._parameters["num_atoms"]]
+            self._start(batch[chosen])
         if len(batch) == 0:
             return self
         iterations = self._parameters["dictionary_iterations"]
@@ -300,15 +301,6 @@ class OnlineLearner:
         self._num_skipped += len(together) - len(distinct)
         self._pending = self._pending[:0]
         return distinct
-
-    def _contrasted(self, batch: Float32Array) -> Float32Array:
-        # Flat patches, scaled to unit norm, are noise: where there is a choice, the initial atoms
-        # are drawn from the half with more contrast (+0.04 dB after the whole default schedule).
-        num_atoms = self._parameters["num_atoms"]
-        energies = np.square(batch, dtype=np.float64).sum(axis=1)
-        candidates = np.argsort(-energies, kind="stable")[: max(num_atoms, len(batch) // 2)]
-        chosen: Float32Array = batch[self._random.permutation(candidates)[:num_atoms]]
-        return chosen
 
     def _forget(self) -> None:
         num_atoms = self._parameters["num_atoms"]
