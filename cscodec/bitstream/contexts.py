@@ -287,7 +287,9 @@ def encode_with(state: TileState, wanted: Sequence[Wanted], rate_weight: float) 
         data = np.empty(patches * width * _MOST_BYTES_PER_VALUE + 16, np.uint8)
         coder = _registers()
         state.code_layer(coder, data, False, layer, wanted, round(rate_weight * 256), dead_zone)
-        segments.append(_finish(coder, data))
+        if coder[POSITION] > len(data):
+            raise TruncatedError("the entropy coder's buffer was too small")
+        segments.append(_finish(coder, data[: coder[POSITION]].tobytes()))
     return segments
 
 
@@ -320,8 +322,9 @@ def decode_tile(
         state.code_layer(coder, data, True, layer, [nothing] * len(shapes))
         if coder[FAILED]:
             raise InvalidFieldError(f"layer {layer}: a measurement is larger than 16 bits hold")
-        if len(data) > coder[POSITION]:
-            raise InvalidFieldError(f"layer {layer}: {len(data) - coder[POSITION]} bytes too many")
+        coder[POSITION] -= 4
+        if segment != _finish(coder, segment):
+            raise InvalidFieldError(f"layer {layer}: the segment does not end as encoders end it")
     return state.inner_values()
 
 
@@ -332,11 +335,9 @@ def _registers() -> Array:
     return state
 
 
-def _finish(coder: Array, data: Array) -> bytes:
+def _finish(coder: Array, written: bytes) -> bytes:
     """End a segment with the fewest bytes that, followed by zeros, lie in the last interval."""
     low, high, position = (int(coder[place]) for place in (LOW, HIGH, POSITION))
-    if position > len(data):
-        raise TruncatedError("the entropy coder's buffer was too small")
     tail = b""
     for num_bytes in range(5):
         unit = 1 << (8 * (4 - num_bytes))
@@ -344,7 +345,7 @@ def _finish(coder: Array, data: Array) -> bytes:
         if value <= high:
             tail = value.to_bytes(4, "big")[:num_bytes]
             break
-    return (data[:position].tobytes() + tail).rstrip(b"\0")
+    return (written[:position].ljust(position, b"\0") + tail).rstrip(b"\0")
 
 
 def magnitudes_at(luma: Values, shape: tuple[int, int]) -> Values:
