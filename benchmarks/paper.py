@@ -163,7 +163,7 @@ def learn_online(
     for iteration in range(1, schedule + further_iterations + 1):
         if iteration <= schedule and (iteration - 1) % dictionary_iterations == 0:
             phi = learner.sensing_matrix
-            learner = redesigned(learner, keep_statistics)
+            learner.update_sensing_matrix(forget=not keep_statistics)
         learner.partial_fit(corpus.next_batch(batch_size))
         if iteration <= schedule and watch.is_due(iteration):  # a design of Φ is not free
             watch(iteration, learner.sensing_matrix, learner.dictionary)
@@ -174,16 +174,6 @@ def learn_online(
             inspect(iteration, learner, phi)
     assert run is not None
     return run
-
-
-def redesigned(learner: OnlineLearner, keep_statistics: bool) -> OnlineLearner:
-    """Give the learner the Φ of its Ψ, with or without forgetting what it has seen."""
-    before = learner.state()
-    learner.update_sensing_matrix()
-    if not keep_statistics:
-        return learner
-    kept = ("A", "B", "usage", "num_samples", "iteration")
-    return OnlineLearner.from_state({**learner.state(), **{key: before[key] for key in kept}})
 
 
 class Convergence:
