@@ -39,7 +39,7 @@ Decoder = Literal["refine", "consistent", "linear", "omp"]
 #: Below this step, chroma keeps its full size under subsampling="auto".
 _FULL_CHROMA_STEP = 6.0
 _CHROMA_STEP_RATIO = 1.0
-RATE_WEIGHT = 0.085  #: λ of the search for quantised values: squared steps per bit
+RATE_WEIGHT = 0.055  #: λ of the search for quantised values: squared steps per bit
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 _ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
 _MARGIN = 2  # patches around a tile that restoring it looks at

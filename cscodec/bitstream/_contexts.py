@@ -20,8 +20,8 @@ from cscodec.bitstream._range_coder import (
     FAILED,
     INDEX,
     code_bit,
-    code_mixed,
-    probability_of_one,
+    predict,
+    settle,
 )
 from cscodec.bitstream.layout import (
     BANDS,
@@ -70,16 +70,15 @@ _FLAG_A = _SIGN_C + 64 * 9  # band, sum of magnitudes
 _FLAG_B = _FLAG_A + NUM_BANDS * _BINS  # band, non-zeros W, N
 _FLAG_C = _FLAG_B + NUM_BANDS * 64  # band, non-zeros of the band before, largest magnitude
 _FLAG_D = _FLAG_C + NUM_BANDS * 5 * _BINS  # band, other planes, non-zeros so far
-_ESCAPE = _FLAG_D + NUM_BANDS * 27
-_MEAN_ZERO_A = _ESCAPE + 32  # activity, residuals nearby
+_MEAN_ZERO_A = _FLAG_D + NUM_BANDS * 27  # activity, residuals nearby
 _MEAN_ZERO_B = _MEAN_ZERO_A + 16 * 12  # activity, difference of predictors, rounding
 _MEAN_ZERO_C = _MEAN_ZERO_B + 16 * 18  # residuals nearby
 _MEAN_SIGN_A = _MEAN_ZERO_C + 64  # difference of predictors, signs of residuals W, N
 _MEAN_SIGN_B = _MEAN_SIGN_A + 81  # rounding, difference of predictors
 _MEAN_SIZE_A = _MEAN_SIGN_B + 72  # exponent, activity
 _MEAN_SIZE_B = _MEAN_SIZE_A + 16 * 16  # exponent, residuals nearby
-_MEAN_SIZE_C = _MEAN_SIZE_B + 16 * 12  # exponent, difference of predictors, sign
-_MEAN_BITS_A = _MEAN_SIZE_C + 16 * 10  # exponent, bits so far
+_MEAN_SIZE_C = _MEAN_SIZE_B + 16 * 12  # exponent, |difference of predictors|
+_MEAN_BITS_A = _MEAN_SIZE_C + 16 * 5  # exponent, bits so far
 _MEAN_BITS_B = _MEAN_BITS_A + 16 * 4  # exponent, position, activity
 NUM_SLOTS = _MEAN_BITS_B + 16 * 32
 
@@ -110,6 +109,44 @@ _NEIGHBOURS = np.array(NEIGHBOURS, np.int64)
 _LAYER_STARTS = np.array(LAYERS, np.int64)
 
 
+def _half_octave_table(size: int) -> Array:
+    """Numbers to half octaves: 0 for 0, then 1, 3, 4, 5, ... for 1, 2, 3, 4 ..."""
+    table = np.zeros(size, np.uint8)
+    for value in range(1, size):
+        exponent = value.bit_length() - 1
+        table[value] = 2 * exponent + 1 + ((2 * value >> exponent) & 1)
+    return table
+
+
+def _eighth_octave_table(size: int) -> Array:
+    """Numbers to eighth octaves: 0 for 0, then 1, 9, 13, 17 ... for 1, 2, 3, 4 ..."""
+    table = np.zeros(size, np.uint8)
+    for value in range(1, size):
+        exponent = value.bit_length() - 1
+        table[value] = 8 * exponent + 1 + ((8 * value >> exponent) & 7)
+    return table
+
+
+# Tables end where the last bin begins.
+_HALF_OCTAVES = _half_octave_table(2049)
+_EIGHTH_OCTAVES = _eighth_octave_table(449)
+
+
+@inline_kernel
+def _half_octaves(value: int) -> int:
+    return np.int64(_HALF_OCTAVES[min(value, 2048)])
+
+
+@inline_kernel
+def _bin(magnitude: int) -> int:
+    return np.int64(_HALF_OCTAVES[min(magnitude >> 6, 2048)])
+
+
+@inline_kernel
+def _fine_bin(magnitude: int) -> int:
+    return np.int64(_EIGHTH_OCTAVES[min(magnitude >> 7, 448)])
+
+
 @inline_kernel
 def _bit_length(value: int) -> int:
     length = 0
@@ -117,30 +154,6 @@ def _bit_length(value: int) -> int:
         value >>= 1
         length += 1
     return length
-
-
-@inline_kernel
-def _half_octaves(value: int, limit: int) -> int:
-    """Quantise a magnitude to half octaves: 0 for 0, then 1, 3, 4, 5, ... for 1, 2, 3, 4 ..."""
-    if value <= 0:
-        return 0
-    exponent = _bit_length(value) - 1
-    half = (value >> (exponent - 1)) & 1 if exponent > 0 else 0
-    return min(2 * exponent + half + 1, limit - 1)
-
-
-@inline_kernel
-def _bin(magnitude: int) -> int:
-    return _half_octaves(magnitude >> 6, _BINS)
-
-
-@inline_kernel
-def _fine_bin(magnitude: int) -> int:
-    value = magnitude >> 7
-    if value <= 0:
-        return 0
-    exponent = _bit_length(value) - 1
-    return min(8 * exponent + (((value << 3) >> exponent) & 7) + 1, _FINE_BINS - 1)
 
 
 @inline_kernel
@@ -306,7 +319,8 @@ def code_means(
                 + mean_weights[4] * (north_north - north)
                 + mean_weights[5] * (corner - north)
             )
-            fine = 16 * north + (offset >> 8)  # in 1/16
+            # In 1/16; clipped, as odd weights must not ask for residuals of more than 16 bits.
+            fine = _clipped(16 * north + (offset >> 8), 16 * MAX_VALUE)
             prediction = (fine + 8) >> 4
             rounding = fine - 16 * prediction  # -8..7
             activity = (
@@ -315,7 +329,7 @@ def code_means(
                 + abs(north - north_east)
                 + ((abs(west - west_west) + abs(north - north_north)) >> 1)
             )
-            activity_bin = _half_octaves(activity, 16)
+            activity_bin = min(_half_octaves(activity), 15)
             west_residual = residuals[r, c - 1]
             north_residual = residuals[r - 1, c]
             nearby = (
@@ -324,7 +338,7 @@ def code_means(
                 + abs(residuals[r - 1, c + 1])
                 + abs(residuals[r - 1, c - 1])
             )
-            nearby_bin = _half_octaves(nearby, 12)
+            nearby_bin = min(_half_octaves(nearby), 11)
             # A second opinion: the median of W, N and the plane W + N - NW through them.
             low, high = min(west, north), max(west, north)
             median = min(max(west + north - north_west, low), high)
@@ -338,90 +352,55 @@ def code_means(
             residual = 0
             if not decoding:
                 residual = ((np.int64(wanted[r - 1, c - 1, 0]) + 128) >> 8) - prediction
-            state[INDEX + 0] = _MEAN_ZERO_A + activity_bin * 12 + nearby_bin
-            state[INDEX + 1] = (
-                _MEAN_ZERO_B + activity_bin * 18 + 2 * difference_bin + (rounding < 0)
-            )
-            state[INDEX + 2] = _MEAN_ZERO_C + min(nearby, 63)
-            second = _SET_MEAN_BIN + activity_bin
-            bit = code_mixed(
-                state,
-                data,
-                decoding,
-                slots,
-                weights,
-                curves,
-                3,
-                _SET_MEAN,
-                second,
-                _CURVE_MEAN,
-                residual != 0,
-            )
-            if bit:
-                state[INDEX + 0] = (
+            # Its length in bits, then its sign, then the bits after the first.
+            length = _bit_length(abs(residual))
+            reached = 0
+            while reached < 16:
+                if reached == 0:
+                    state[INDEX] = _MEAN_ZERO_A + activity_bin * 12 + nearby_bin
+                    state[INDEX + 1] = (
+                        _MEAN_ZERO_B + activity_bin * 18 + 2 * difference_bin + (rounding < 0)
+                    )
+                    state[INDEX + 2] = _MEAN_ZERO_C + min(nearby, 63)
+                    curve = _CURVE_MEAN
+                else:
+                    state[INDEX] = _MEAN_SIZE_A + (reached - 1) * 16 + activity_bin
+                    state[INDEX + 1] = _MEAN_SIZE_B + (reached - 1) * 12 + nearby_bin
+                    state[INDEX + 2] = _MEAN_SIZE_C + (reached - 1) * 5 + abs(difference_bin - 4)
+                    curve = _CURVE_MEAN + 1
+                first = _SET_MEAN + reached
+                predict(
+                    state, slots, weights, curves, 3, first, _SET_MEAN_BIN + activity_bin, curve
+                )
+                if not settle(state, data, decoding, slots, weights, curves, reached < length):
+                    break
+                reached += 1
+            if reached > 0:
+                state[INDEX] = (
                     _MEAN_SIGN_A
                     + difference_bin * 9
                     + 3 * _sign_class(west_residual)
                     + _sign_class(north_residual)
                 )
                 state[INDEX + 1] = _MEAN_SIGN_B + ((rounding + 8) >> 1) * 9 + difference_bin
-                negative = code_mixed(
-                    state,
-                    data,
-                    decoding,
-                    slots,
-                    weights,
-                    curves,
-                    2,
-                    _SET_MEAN + 1,
-                    _SET_OTHER,
-                    _CURVE_MEAN + 1,
-                    residual < 0,
+                predict(
+                    state, slots, weights, curves, 2, _SET_MEAN + 16, _SET_OTHER, _CURVE_MEAN + 2
                 )
+                negative = settle(state, data, decoding, slots, weights, curves, residual < 0)
                 magnitude = abs(residual)
-                exponent = _bit_length(magnitude) - 1
-                reached = 0
-                while reached < 15:
-                    state[INDEX + 0] = _MEAN_SIZE_A + reached * 16 + activity_bin
-                    state[INDEX + 1] = _MEAN_SIZE_B + reached * 12 + nearby_bin
-                    state[INDEX + 2] = (
-                        _MEAN_SIZE_C + reached * 10 + 2 * abs(difference_bin - 4) + negative
-                    )
-                    more = code_mixed(
-                        state,
-                        data,
-                        decoding,
-                        slots,
-                        weights,
-                        curves,
-                        3,
-                        _SET_MEAN + 2 + reached,
-                        second,
-                        _CURVE_MEAN + 2,
-                        reached < exponent,
-                    )
-                    if not more:
-                        break
-                    reached += 1
                 size = 1
-                for k in range(reached):
-                    bit = (magnitude >> (reached - 1 - k)) & 1
+                for k in range(reached - 1):
+                    bit = (magnitude >> (reached - 2 - k)) & 1
                     if k < 2:
-                        state[INDEX + 0] = _MEAN_BITS_A + reached * 4 + (size & 1) + 2 * k
-                        state[INDEX + 1] = _MEAN_BITS_B + (2 * reached + k) * 16 + activity_bin
-                        bit = code_mixed(
-                            state,
-                            data,
-                            decoding,
-                            slots,
-                            weights,
-                            curves,
-                            2,
-                            _SET_MEAN + 18 + k,
-                            _SET_OTHER,
-                            _CURVE_MEAN + 3,
-                            bit,
+                        state[INDEX] = _MEAN_BITS_A + (reached - 1) * 4 + (size & 1) + 2 * k
+                        state[INDEX + 1] = (
+                            _MEAN_BITS_B + (2 * (reached - 1) + k) * 16 + activity_bin
                         )
+                        first = _SET_MEAN + 17 + k
+                        predict(
+                            state, slots, weights, curves, 2, first, _SET_OTHER, _CURVE_MEAN + 3
+                        )
+                        bit = settle(state, data, decoding, slots, weights, curves, bit)
                     else:
                         bit = code_bit(state, data, decoding, 32768, bit)
                     size = 2 * size + bit
@@ -530,32 +509,14 @@ def code_layer(
                 if number > 1:
                     others = 3 * others + min(_count_nonzero(chroma[r, c], start, stop), 2)
                 total_bin = _bin(total)
-                state[INDEX + 0] = _FLAG_A + band * _BINS + total_bin
+                state[INDEX] = _FLAG_A + band * _BINS + total_bin
                 state[INDEX + 1] = (
                     _FLAG_B + band * 64 + min(west_count, 7) * 8 + min(north_count, 7)
                 )
                 state[INDEX + 2] = _FLAG_C + (band * 5 + min(before, 4)) * _BINS + _bin(largest)
                 state[INDEX + 3] = _FLAG_D + band * 27 + others * 3 + min(nonzero, 2)
-                flag = False
-                if not decoding:
-                    flag = _worth_coding(
-                        state,
-                        slots,
-                        weights,
-                        curves,
-                        wanted[r - 1, c - 1],
-                        magnitudes,
-                        start,
-                        stop,
-                        band,
-                        _SET_FLAG_BIN + total_bin,
-                        rate_weight,
-                        dead_zone,
-                    )
-                flag = code_mixed(
+                probability = predict(
                     state,
-                    data,
-                    decoding,
                     slots,
                     weights,
                     curves,
@@ -563,8 +524,19 @@ def code_layer(
                     _SET_FLAG + band,
                     _SET_FLAG_BIN + total_bin,
                     _CURVE_FLAG + band,
-                    flag,
                 )
+                flag = False
+                if not decoding:
+                    flag = _worth_coding(
+                        wanted[r - 1, c - 1],
+                        magnitudes,
+                        start,
+                        stop,
+                        probability,
+                        rate_weight,
+                        dead_zone,
+                    )
+                flag = settle(state, data, decoding, slots, weights, curves, flag)
                 before = 0
                 if not flag:
                     for i in range(start, stop):
@@ -597,7 +569,7 @@ def code_layer(
                         following = 0
                         if i + 1 < last:
                             following = (west[i + 1] != 0) + (north[i + 1] != 0)
-                        state[INDEX + 0] = _ZERO_A + i * _BINS + size_bin
+                        state[INDEX] = _ZERO_A + i * _BINS + size_bin
                         state[INDEX + 1] = _ZERO_B + i * 64 + signed_bin * 8 + size_bin // 3
                         state[INDEX + 2] = (
                             _ZERO_C
@@ -623,112 +595,79 @@ def code_layer(
                         )
                         state[INDEX + 5] = _ZERO_F + (i >> 3) * _FINE_BINS + _fine_bin(magnitude)
                         state[INDEX + 6] = _ZERO_G + i * 18 + other
-                        second = _SET_ZERO_BIN + size_bin
-                        if not decoding:
-                            probability = probability_of_one(
-                                state,
-                                slots,
-                                weights,
-                                curves,
-                                7,
-                                _SET_ZERO + i,
-                                second,
-                                _CURVE_ZERO + i,
-                            )
-                            level = _best_level(
-                                abs(goal), probability, magnitude, rate_weight, dead_zone
-                            )
-                        bit = code_mixed(
+                        probability = predict(
                             state,
-                            data,
-                            decoding,
                             slots,
                             weights,
                             curves,
                             7,
                             _SET_ZERO + i,
-                            second,
+                            _SET_ZERO_BIN + size_bin,
                             _CURVE_ZERO + i,
-                            level > 0,
                         )
+                        if not decoding:
+                            level = _best_level(
+                                abs(goal), probability, magnitude, rate_weight, dead_zone
+                            )
+                        bit = settle(state, data, decoding, slots, weights, curves, level > 0)
                         if not bit:
                             own[i] = 0
                             continue
                     elif not decoding:
-                        level = max(1, (abs(goal) + 90) >> 8)
+                        level = max(1, (abs(goal) + (90 if rate_weight > 0 else 128)) >> 8)
                     before += 1
                     nonzero += 1
-                    state[INDEX + 0] = _ONE_A + i * _BINS + size_bin
-                    state[INDEX + 1] = _ONE_B + i * 16 + min(west_size, 3) * 4 + min(north_size, 3)
-                    state[INDEX + 2] = (
-                        _ONE_C + (band * 4 + min(max(one_back, two_back), 3)) * _BINS + size_bin
-                    )
-                    state[INDEX + 3] = _ONE_D + i * 32 + signed_bin * 4 + min(size_bin // 6, 3)
-                    state[INDEX + 4] = _ONE_E + i * 18 + other
-                    bit = code_mixed(
-                        state,
-                        data,
-                        decoding,
-                        slots,
-                        weights,
-                        curves,
-                        5,
-                        _SET_ONE + i,
-                        _SET_ONE_BIN + size_bin,
-                        _CURVE_ONE + band,
-                        level > 1,
-                    )
-                    if bit:
-                        reached = 2
-                        while reached < _LEVELS:
-                            state[INDEX + 0] = _MORE_A + (reached - 1) * _BINS + size_bin
+                    reached = 1
+                    while reached < _LEVELS:
+                        if reached == 1:
+                            state[INDEX] = _ONE_A + i * _BINS + size_bin
+                            state[INDEX + 1] = (
+                                _ONE_B + i * 16 + min(west_size, 3) * 4 + min(north_size, 3)
+                            )
+                            state[INDEX + 2] = (
+                                _ONE_C
+                                + (band * 4 + min(max(one_back, two_back), 3)) * _BINS
+                                + size_bin
+                            )
+                            state[INDEX + 3] = (
+                                _ONE_D + i * 32 + signed_bin * 4 + min(size_bin // 6, 3)
+                            )
+                            state[INDEX + 4] = _ONE_E + i * 18 + other
+                            count, choice, curve = 5, _SET_ONE + i, _CURVE_ONE + band
+                            second = _SET_ONE_BIN + size_bin
+                        else:
+                            state[INDEX] = _MORE_A + (reached - 1) * _BINS + size_bin
                             state[INDEX + 1] = _MORE_B + (reached - 1) * 64 + i
                             state[INDEX + 2] = (
                                 _MORE_C
                                 + (reached - 1) * 16
                                 + min(west_size + north_size + one_back, 15)
                             )
-                            bit = code_mixed(
-                                state,
-                                data,
-                                decoding,
-                                slots,
-                                weights,
-                                curves,
-                                3,
-                                _SET_MORE + reached - 1,
-                                _SET_OTHER + 1,
-                                _CURVE_MORE,
-                                level > reached,
-                            )
-                            if not bit:
-                                break
-                            reached += 1
-                        if reached == _LEVELS:
-                            reached += _code_escape(
-                                state, data, decoding, slots, weights, curves, level - _LEVELS
-                            )
-                            if reached > MAX_VALUE:
-                                state[FAILED] = 1
-                                return
-                        level = reached
-                    else:
-                        level = 1
+                            count, choice, curve = 3, _SET_MORE + reached - 1, _CURVE_MORE
+                            second = _SET_OTHER + 1
+                        predict(state, slots, weights, curves, count, choice, second, curve)
+                        if not settle(
+                            state, data, decoding, slots, weights, curves, level > reached
+                        ):
+                            break
+                        reached += 1
+                    if reached == _LEVELS:
+                        reached += _code_escape(state, data, decoding, level - _LEVELS)
+                        if reached > MAX_VALUE:
+                            state[FAILED] = 1
+                            return
+                    level = reached
                     negative = goal < 0
                     if i < SIGNED:
-                        state[INDEX + 0] = (
-                            _SIGN_A + i * 33 + 16 + _clipped((signed + 512) >> 10, 16)
-                        )
+                        state[INDEX] = _SIGN_A + i * 33 + 16 + _clipped((signed + 512) >> 10, 16)
                         state[INDEX + 1] = (
                             _SIGN_B + i * 9 + 3 * _sign_class(west[i]) + _sign_class(north[i])
                         )
                         state[INDEX + 2] = _SIGN_C + i * 9 + min(level - 1, 2)
                         if number > 1:
                             state[INDEX + 2] += 3 * _sign_class(chroma[r, c, i])
-                        negative = code_mixed(
+                        predict(
                             state,
-                            data,
-                            decoding,
                             slots,
                             weights,
                             curves,
@@ -736,8 +675,8 @@ def code_layer(
                             _SET_SIGN + i,
                             _SET_OTHER + 2,
                             _CURVE_SIGN,
-                            negative,
                         )
+                        negative = settle(state, data, decoding, slots, weights, curves, negative)
                     else:
                         negative = code_bit(state, data, decoding, 32768, negative)
                     own[i] = -level if negative else level
@@ -748,35 +687,11 @@ def code_layer(
 
 
 @inline_kernel
-def _code_escape(
-    state: Array,
-    data: Array,
-    decoding: bool,
-    slots: Array,
-    weights: Array,
-    curves: Array,
-    value: int,
-) -> int:
-    """Code a number >= 0 in exponential Golomb form, its length in adaptive decisions."""
+def _code_escape(state: Array, data: Array, decoding: bool, value: int) -> int:
+    """Code a number >= 0 in exponential Golomb form, in bits at even odds."""
     length = _bit_length(value + 1) - 1 if value >= 0 else 0
     reached = 0
-    while reached < 16:
-        state[INDEX] = _ESCAPE + reached
-        bit = code_mixed(
-            state,
-            data,
-            decoding,
-            slots,
-            weights,
-            curves,
-            1,
-            _SET_MORE,
-            _SET_OTHER + 1,
-            _CURVE_MORE,
-            reached < length,
-        )
-        if not bit:
-            break
+    while reached < 16 and code_bit(state, data, decoding, 32768, reached < length):
         reached += 1
     result = 1
     for k in range(reached):
@@ -826,16 +741,11 @@ def _more_rate(magnitude: int) -> int:
 
 @inline_kernel
 def _worth_coding(
-    state: Array,
-    slots: Array,
-    weights: Array,
-    curves: Array,
     wanted: Array,
     magnitudes: Array,
     start: int,
     stop: int,
-    band: int,
-    second: int,
+    probability: int,
     rate_weight: int,
     dead_zone: int,
 ) -> bool:
@@ -865,8 +775,5 @@ def _worth_coding(
         return largest >= 128
     if gain == 0:
         return False
-    probability = probability_of_one(
-        state, slots, weights, curves, 4, _SET_FLAG + band, second, _CURVE_FLAG + band
-    )
     rate += _rate(probability) - _rate(65536 - probability)
     return gain > rate_weight * rate

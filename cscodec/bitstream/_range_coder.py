@@ -76,9 +76,11 @@ RECIPROCAL = np.array([655360 // (10 * n + 16) for n in range(SLOT_LIMIT + 1)], 
 # Places in ``state``: the coder's registers, then room for the decision at hand. Arrays are handed
 # to these kernels one by one: taking them out of a tuple costs more than coding a bit.
 LOW, HIGH, POSITION, WINDOW, FAILED = range(5)
-INDEX = 8  # slots of the decision's contexts
-LOGITS = 16
-STATE_SIZE = 24
+COUNT, FIRST, SECOND, CURVE = range(5, 9)  # of its contexts; its sets of weights, its curve
+LOGIT, PROBABILITY = 9, 10  # what its contexts say of it together
+INDEX = 16  # slots of its contexts
+LOGITS = 24  # what each of them says
+STATE_SIZE = 32
 
 
 @inline_kernel
@@ -112,36 +114,7 @@ def code_bit(state: Array, data: Array, decoding: bool, probability: int, bit: i
 
 
 @inline_kernel
-def mix(state: Array, slots: Array, weights: Array, count: int, first: int, second: int) -> int:
-    """Return the weighted sum of the logits of the first ``count`` contexts."""
-    total = 0
-    for k in range(count):
-        logit = np.int64(STRETCH[np.int64(slots[state[INDEX + k]]) >> 20])
-        state[LOGITS + k] = logit
-        total += logit * (np.int64(weights[first, k]) + np.int64(weights[second, k]))
-    return min(max(total >> 16, -LOGIT_LIMIT), LOGIT_LIMIT)
-
-
-@inline_kernel
-def refined(curves: Array, curve: int, logit: int) -> int:
-    """Return the probability that is coded: a quarter the logistic's, three the curve's."""
-    position = logit + 3072
-    point = position >> 8
-    offset = position & 255
-    left = np.int64(curves[curve, point])
-    right = np.int64(curves[curve, point + 1])
-    adapted = (left * (256 - offset) + right * offset) >> 8
-    probability = (np.int64(SQUASH[position]) + 3 * adapted) >> 2
-    return min(max(probability, MIN_PROBABILITY), 65536 - MIN_PROBABILITY)
-
-
-@inline_kernel
-def _bounded(weight: int) -> int:
-    return min(max(weight, -WEIGHT_LIMIT), WEIGHT_LIMIT)
-
-
-@inline_kernel
-def learn(
+def predict(
     state: Array,
     slots: Array,
     weights: Array,
@@ -150,14 +123,58 @@ def learn(
     first: int,
     second: int,
     curve: int,
-    logit: int,
-    bit: int,
-) -> None:
-    """Move slots, weights and curve towards ``bit``."""
+) -> int:
+    """Return the probability (of 65536) that a decision is 1.
+
+    Its contexts are ``state[INDEX : INDEX + count]``, its weights the sum of two sets.
+    """
+    state[COUNT] = count
+    state[FIRST] = first
+    state[SECOND] = second
+    state[CURVE] = curve
+    total = 0
+    for k in range(count):
+        logit = np.int64(STRETCH[np.int64(slots[state[INDEX + k]]) >> 20])
+        state[LOGITS + k] = logit
+        total += logit * (np.int64(weights[first, k]) + np.int64(weights[second, k]))
+    logit = min(max(total >> 16, -LOGIT_LIMIT), LOGIT_LIMIT)
     position = logit + 3072
+    point = position >> 8
+    offset = position & 255
+    left = np.int64(curves[curve, point])
+    right = np.int64(curves[curve, point + 1])
+    adapted = (left * (256 - offset) + right * offset) >> 8
+    # A quarter the logistic's, three the curve's.
+    probability = (np.int64(SQUASH[position]) + 3 * adapted) >> 2
+    probability = min(max(probability, MIN_PROBABILITY), 65536 - MIN_PROBABILITY)
+    state[LOGIT] = logit
+    state[PROBABILITY] = probability
+    return probability
+
+
+@inline_kernel
+def _bounded(weight: int) -> int:
+    return min(max(weight, -WEIGHT_LIMIT), WEIGHT_LIMIT)
+
+
+@inline_kernel
+def settle(
+    state: Array,
+    data: Array,
+    decoding: bool,
+    slots: Array,
+    weights: Array,
+    curves: Array,
+    bit: int,
+) -> int:
+    """Code the decision that was just predicted, and move slots, weights and curve towards it."""
+    bit = code_bit(state, data, decoding, state[PROBABILITY], bit)
+    first = state[FIRST]
+    second = state[SECOND]
+    position = state[LOGIT] + 3072
     error = ((bit << 16) - np.int64(SQUASH[position])) * WEIGHT_RATE
     target = (bit << 22) - bit
-    for k in range(count):
+    for k in range(state[COUNT]):
         change = (state[LOGITS + k] * error + (1 << 17)) >> 18
         weights[first, k] = _bounded(np.int64(weights[first, k]) + change)
         weights[second, k] = _bounded(np.int64(weights[second, k]) + change)
@@ -168,6 +185,7 @@ def learn(
         if seen < SLOT_LIMIT:
             seen += 1
         slots[state[INDEX + k]] = (probability << 10) | seen
+    curve = state[CURVE]
     point = position >> 8
     offset = position & 255
     target = 65535 * bit
@@ -175,39 +193,4 @@ def learn(
     right = np.int64(curves[curve, point + 1])
     curves[curve, point] = left + (((target - left) * (256 - offset)) >> (8 + CURVE_RATE))
     curves[curve, point + 1] = right + (((target - right) * offset) >> (8 + CURVE_RATE))
-
-
-@inline_kernel
-def probability_of_one(
-    state: Array,
-    slots: Array,
-    weights: Array,
-    curves: Array,
-    count: int,
-    first: int,
-    second: int,
-    curve: int,
-) -> int:
-    """Return the probability that the next decision is 1, without coding it."""
-    return refined(curves, curve, mix(state, slots, weights, count, first, second))
-
-
-@inline_kernel
-def code_mixed(
-    state: Array,
-    data: Array,
-    decoding: bool,
-    slots: Array,
-    weights: Array,
-    curves: Array,
-    count: int,
-    first: int,
-    second: int,
-    curve: int,
-    bit: int,
-) -> int:
-    """Code a decision with the contexts in ``state[INDEX:]`` and learn from it."""
-    logit = mix(state, slots, weights, count, first, second)
-    bit = code_bit(state, data, decoding, refined(curves, curve, logit), bit)
-    learn(state, slots, weights, curves, count, first, second, curve, logit, bit)
     return bit
