@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+from numba import types
+from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,3 +33,17 @@ def inline_kernel(function: Function) -> Function:
     """Like :func:`kernel`, for small helpers that kernels call: inlined by LLVM, never cached."""
     compiled: Function = numba.njit(nogil=True)(function)
     return compiled
+
+
+@intrinsic
+def keep_apart(typing_context: Any) -> Any:
+    """Called in a function, keeps LLVM from copying that function into its callers.
+
+    For functions with many callers: copies take long to compile and run no faster.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), generate

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec._jit import inline_kernel
+from cscodec._jit import inline_kernel, keep_apart
 
 Array = npt.NDArray[Any]
+Integer = Any  #: in kernels: Numba's int64, for which mypy sees int here and np.int64 there
 
 MAX_INPUTS = 8
 LOGIT_LIMIT = 3071  #: logits are in 1/256, from -12 to 12
@@ -84,7 +85,9 @@ STATE_SIZE = 32
 
 
 @inline_kernel
-def code_bit(state: Array, data: Array, decoding: bool, probability: int, bit: int) -> int:
+def code_bit(
+    state: Array, data: Array, decoding: bool, probability: Integer, bit: Integer
+) -> Integer:
     """Code one bit whose probability of being 1 is ``probability`` / 65536."""
     low = state[LOW]
     high = state[HIGH]
@@ -99,7 +102,7 @@ def code_bit(state: Array, data: Array, decoding: bool, probability: int, bit: i
     while (low ^ high) & 0xFF000000 == 0:
         position = state[POSITION]
         if decoding:
-            byte = 0
+            byte: Integer = 0
             if position < len(data):
                 byte = np.int64(data[position])
             state[WINDOW] = ((state[WINDOW] << 8) & 0xFFFFFFFF) | byte
@@ -119,22 +122,23 @@ def predict(
     slots: Array,
     weights: Array,
     curves: Array,
-    count: int,
-    first: int,
-    second: int,
-    curve: int,
-) -> int:
+    count: Integer,
+    first: Integer,
+    second: Integer,
+    curve: Integer,
+) -> Integer:
     """Return the probability (of 65536) that a decision is 1.
 
     Its contexts are ``state[INDEX : INDEX + count]``, its weights the sum of two sets.
     """
+    keep_apart()
     state[COUNT] = count
     state[FIRST] = first
     state[SECOND] = second
     state[CURVE] = curve
-    total = 0
+    total: Integer = 0
     for k in range(count):
-        logit = np.int64(STRETCH[np.int64(slots[state[INDEX + k]]) >> 20])
+        logit: Integer = np.int64(STRETCH[np.int64(slots[state[INDEX + k]]) >> 20])
         state[LOGITS + k] = logit
         total += logit * (np.int64(weights[first, k]) + np.int64(weights[second, k]))
     logit = min(max(total >> 16, -LOGIT_LIMIT), LOGIT_LIMIT)
@@ -145,7 +149,7 @@ def predict(
     right = np.int64(curves[curve, point + 1])
     adapted = (left * (256 - offset) + right * offset) >> 8
     # A quarter the logistic's, three the curve's.
-    probability = (np.int64(SQUASH[position]) + 3 * adapted) >> 2
+    probability: Integer = (np.int64(SQUASH[position]) + 3 * adapted) >> 2
     probability = min(max(probability, MIN_PROBABILITY), 65536 - MIN_PROBABILITY)
     state[LOGIT] = logit
     state[PROBABILITY] = probability
@@ -153,7 +157,7 @@ def predict(
 
 
 @inline_kernel
-def _bounded(weight: int) -> int:
+def _bounded(weight: Integer) -> Integer:
     return min(max(weight, -WEIGHT_LIMIT), WEIGHT_LIMIT)
 
 
@@ -165,9 +169,10 @@ def settle(
     slots: Array,
     weights: Array,
     curves: Array,
-    bit: int,
-) -> int:
+    bit: Integer,
+) -> Integer:
     """Code the decision that was just predicted, and move slots, weights and curve towards it."""
+    keep_apart()
     bit = code_bit(state, data, decoding, state[PROBABILITY], bit)
     first = state[FIRST]
     second = state[SECOND]
