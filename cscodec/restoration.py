@@ -31,6 +31,7 @@ _STRIDE = 2
 # plain rounding, and the most atoms.
 _ERROR_SHARE = 0.35
 _MAX_ATOMS = 32
+_LEAST_SEEN = 1e-3  # share of an atom below which pursuit leaves it out
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,15 @@ def _pursue(
     seen = np.ascontiguousarray(measured[:, 1 : measurements + 1])
     basis = np.ascontiguousarray(system.basis[:measurements])
     equivalent = multiplied(basis, system.dictionary)
+    # What these measurements do not see of an atom of unit norm must not be blown up to fit them.
+    dictionary = np.where(np.linalg.norm(equivalent, axis=0) > _LEAST_SEEN, system.dictionary, 0)
+    dictionary = np.ascontiguousarray(dictionary, np.float32)
+    equivalent = multiplied(basis, dictionary)
     if measurements == system.num_measurements:
         # y = Φx itself, which weighs measurements differently.
         change = multiplied(basis, np.ascontiguousarray(system.sensing_matrix.T))
         seen = multiplied(seen, change)
-        equivalent = multiplied(np.ascontiguousarray(system.sensing_matrix), system.dictionary)
+        equivalent = multiplied(np.ascontiguousarray(system.sensing_matrix), dictionary)
     codes = omp(seen, equivalent, sparsity=min(sparsity, measurements))
     return codes.reconstruct(system.dictionary)
 
