@@ -44,10 +44,18 @@ _HEADER = Header(
 _PARTS = Container(
     _HEADER, [[b"first"], [b""], [b"x" * 300]], b"png", b"profile", b"exif", b"<xmp>"
 )
-_FIELDS = (
-    "width height channels flags coder_id measurements step_code chroma_step_code zero_cell "
-    "model_id"
-).split()
+_FIELDS = [
+    "width",
+    "height",
+    "channels",
+    "flags",
+    "coder_id",
+    "measurements",
+    "step_code",
+    "chroma_step_code",
+    "zero_cell",
+    "model_id",
+]
 
 
 def file_with_header(**fields: int) -> bytes:
@@ -79,9 +87,7 @@ def containers(draw: st.DrawFn) -> Container:
         model_id=draw(st.binary(min_size=8, max_size=8)),
     )
     payloads = st.binary(max_size=200)
-    segments = [
-        [draw(payloads) for _ in range(header.num_tiles)] for _ in range(header.num_layers)
-    ]
+    segments = [[draw(payloads) for _ in range(header.num_tiles)] for _ in range(header.num_layers)]
     optional = st.none() | payloads
     alpha = draw(payloads) if header.has_alpha else None
     return Container(header, segments, alpha, draw(optional), draw(optional), draw(optional))

@@ -187,10 +187,10 @@ class TestDamage:
     """Segments hold what they should and no byte more."""
 
     @pytest.mark.parametrize("layer", range(4))
-    @pytest.mark.parametrize("tail", [b"\0", b"\x01", b"\0\0\0", b"\xff\xff", b"abcd", bytes(50)], ids=len)
-    def test_trailing_bytes_are_refused(
-        self, tile: Tile, layer: int, tail: bytes
-    ) -> None:
+    @pytest.mark.parametrize(
+        "tail", [b"\0", b"\x01", b"\0\0\0", b"\xff\xff", b"abcd", bytes(50)], ids=len
+    )
+    def test_trailing_bytes_are_refused(self, tile: Tile, layer: int, tail: bytes) -> None:
         segments, shapes = tile
         longer = [*segments[:layer], segments[layer] + tail]
         with pytest.raises(InvalidFieldError, match=f"layer {layer}: "):
@@ -210,10 +210,10 @@ class TestDamage:
     @pytest.mark.parametrize("kind", ["neutral", "odd"])
     def test_values_of_more_than_16_bits_are_refused(self, kind: str) -> None:
         # The lowest code is that of ones only: the longest of every number.
-        with pytest.raises(InvalidFieldError, match="layer 0: .* 16 bits"):
+        with pytest.raises(InvalidFieldError, match=r"layer 0: .* 16 bits"):
             decode_tile([b""], [(9, 9)], tables(kind))
         means = encode_tile([np.zeros((9, 9, 64), np.int32)], tables(kind))[0][0]
-        with pytest.raises(InvalidFieldError, match="layer 1: .* 16 bits"):
+        with pytest.raises(InvalidFieldError, match=r"layer 1: .* 16 bits"):
             decode_tile([means, b""], [(9, 9)], tables(kind))
 
 

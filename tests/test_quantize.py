@@ -36,7 +36,7 @@ def test_every_whole_quality_has_a_step_of_its_own() -> None:
 
 @pytest.mark.parametrize("quality", [-0.001, 100.001, float("nan"), float("inf")])
 def test_other_qualities_are_refused(quality: float) -> None:
-    with pytest.raises(InvalidInputError, match="quality is .*; allowed are 0 to 100"):
+    with pytest.raises(InvalidInputError, match=r"quality is .*; allowed are 0 to 100"):
         step_for_quality(quality)
 
 
@@ -47,7 +47,7 @@ def test_steps_are_stored_to_the_nearest_unit(step: float) -> None:
 
 @pytest.mark.parametrize("step", [0, -1, 0.249, 1000.1, float("nan"), float("inf")])
 def test_other_steps_are_refused(step: float) -> None:
-    with pytest.raises(InvalidInputError, match="step is .*; allowed are 0.25 to 1000"):
+    with pytest.raises(InvalidInputError, match=r"step is .*; allowed are 0.25 to 1000"):
         step_code(step)
 
 

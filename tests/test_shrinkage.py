@@ -1,0 +1,84 @@
+"""Shrinkage in an orthonormal basis: against its definition, and what it must leave alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from strategies import sample
+
+from cscodec.errors import InvalidInputError
+from cscodec.sensing.averages import cosine_basis
+from cscodec.sensing.shrinkage import shrinkage_average
+
+Plane = npt.NDArray[np.float32]
+
+
+@pytest.fixture(scope="module")
+def plane() -> Plane:
+    return sample("cat", 40, 72, 300, 400)[..., 1].astype(np.float32)
+
+
+def by_definition(plane: Plane, basis: Plane, threshold: float, stride: int) -> Plane:
+    total, weight = np.zeros(plane.shape), np.zeros(plane.shape)
+    for y in range(0, plane.shape[0] - 7, stride):
+        for x in range(0, plane.shape[1] - 7, stride):
+            coefficients = basis @ plane[y : y + 8, x : x + 8].ravel()
+            kept = np.abs(coefficients) > threshold
+            kept[0] = True
+            estimate = (np.where(kept, coefficients, 0) @ basis).reshape(8, 8)
+            total[y : y + 8, x : x + 8] += estimate / kept.sum()
+            weight[y : y + 8, x : x + 8] += 1 / kept.sum()
+    return (total / weight).astype(np.float32)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 4, 8])
+@pytest.mark.parametrize("threshold", [3.0, 25.0])
+def test_it_is_what_it_says(plane: Plane, stride: int, threshold: float) -> None:
+    ours = shrinkage_average(plane, cosine_basis(), threshold, stride)
+    expected = by_definition(plane, cosine_basis().astype(np.float64), threshold, stride)
+    # A coefficient at the threshold may go the other way in float32.
+    assert (np.abs(ours - expected) < 0.01).mean() > 0.98
+    assert np.abs(ours - expected).max() < threshold
+    assert np.abs(ours - plane).max() > 1
+
+
+def test_nothing_is_lost_without_a_threshold(plane: Plane) -> None:
+    np.testing.assert_allclose(shrinkage_average(plane, cosine_basis(), 0.0), plane, atol=0.01)
+
+
+def test_an_infinite_threshold_leaves_means(plane: Plane) -> None:
+    means = plane.reshape(5, 8, 9, 8).mean(axis=(1, 3))
+    restored = shrinkage_average(plane, cosine_basis(), 1e9, 8)
+    np.testing.assert_allclose(restored, np.kron(means, np.ones((8, 8))), atol=1e-3)
+
+
+def test_noise_is_removed(plane: Plane) -> None:
+    noise = np.random.default_rng(0).normal(0, 10, plane.shape).astype(np.float32)
+    restored = shrinkage_average(plane + noise, cosine_basis(), 27.0)
+    assert np.square(restored - plane).mean() < 0.6 * np.square(noise).mean()
+
+
+def test_a_basis_of_fewer_rows_keeps_what_they_see(plane: Plane) -> None:
+    basis = cosine_basis().copy()
+    basis[20:] = 0
+    restored = shrinkage_average(plane, basis, 0.0, 8)
+    patches = restored.reshape(5, 8, 9, 8).swapaxes(1, 2).reshape(-1, 64)
+    unseen = patches @ cosine_basis()[20:].T
+    np.testing.assert_allclose(unseen, 0, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 16), (24, 8), (8, 8 * 67)])
+def test_planes_of_any_number_of_patches(shape: tuple[int, int]) -> None:
+    noise = np.random.default_rng(1).normal(0, 30, shape).astype(np.float32)
+    expected = by_definition(noise, cosine_basis().astype(np.float64), 20.0, 2)
+    close = np.abs(shrinkage_average(noise, cosine_basis(), 20.0) - expected) < 0.01
+    assert close.mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride"), [((8, 9), 2), ((7, 8), 2), ((0, 8), 2), ((8, 8), 3), ((8, 8), 0)]
+)
+def test_other_sizes_and_strides_are_refused(shape: tuple[int, int], stride: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"stride is {stride}; allowed"):
+        shrinkage_average(np.zeros(shape, np.float32), cosine_basis(), 1.0, stride)
