@@ -19,6 +19,7 @@ from cscodec.bitstream._range_coder import (
     COST,
     FAILED,
     INDEX,
+    Integer,
     code_bit,
     predict,
     settle,
@@ -133,22 +134,22 @@ _EIGHTH_OCTAVES = _eighth_octave_table(449)
 
 
 @inline_kernel
-def _half_octaves(value: int) -> int:
+def _half_octaves(value: Integer) -> Integer:
     return np.int64(_HALF_OCTAVES[min(value, 2048)])
 
 
 @inline_kernel
-def _bin(magnitude: int) -> int:
+def _bin(magnitude: Integer) -> Integer:
     return np.int64(_HALF_OCTAVES[min(magnitude >> 6, 2048)])
 
 
 @inline_kernel
-def _fine_bin(magnitude: int) -> int:
+def _fine_bin(magnitude: Integer) -> Integer:
     return np.int64(_EIGHTH_OCTAVES[min(magnitude >> 7, 448)])
 
 
 @inline_kernel
-def _bit_length(value: int) -> int:
+def _bit_length(value: Integer) -> Integer:
     length = 0
     while value > 0:
         value >>= 1
@@ -157,12 +158,12 @@ def _bit_length(value: int) -> int:
 
 
 @inline_kernel
-def _clipped(value: int, limit: int) -> int:
+def _clipped(value: Integer, limit: Integer) -> Integer:
     return min(max(value, -limit), limit)
 
 
 @inline_kernel
-def _sign_class(value: int) -> int:
+def _sign_class(value: Integer) -> Integer:
     return 1 if value > 0 else (2 if value < 0 else 0)
 
 
@@ -171,16 +172,16 @@ def _add_source(
     values: Array,
     sign_weights: Array,
     magnitude_weights: Array,
-    end: int,
-    first: int,
-    last: int,
+    end: Integer,
+    first: Integer,
+    last: Integer,
     signed: bool,
     signs: Array,
     magnitudes: Array,
 ) -> None:
     """Add to the predictions what measurements 1..end-1 of one source say of first..last-1."""
     for j in range(1, end):
-        value = np.int64(values[j])
+        value: Integer = np.int64(values[j])
         if value != 0:
             value = _clipped(value, _VALUE_CLIP)
             size = np.int32(abs(value))
@@ -197,14 +198,14 @@ def _predict(
     values: Array,
     luma: Array,
     chroma: Array,
-    number: int,
+    number: Integer,
     sign_weights: Array,
     magnitude_weights: Array,
     magnitude_offsets: Array,
-    row: int,
-    column: int,
-    first: int,
-    last: int,
+    row: Integer,
+    column: Integer,
+    first: Integer,
+    last: Integer,
     signs: Array,
     magnitudes: Array,
 ) -> None:
@@ -262,7 +263,7 @@ def _predict(
 
 
 @inline_kernel
-def _count_nonzero(values: Array, first: int, last: int) -> int:
+def _count_nonzero(values: Array, first: Integer, last: Integer) -> Integer:
     count = 0
     for i in range(first, last):
         if values[i] != 0:
@@ -271,7 +272,7 @@ def _count_nonzero(values: Array, first: int, last: int) -> int:
 
 
 @inline_kernel
-def _rate(probability: int) -> int:
+def _rate(probability: Integer) -> Integer:
     """Cost in 1/256 bit of a decision of this probability (of 65536)."""
     return np.int64(COST[probability >> 4])
 
@@ -300,7 +301,7 @@ def code_means(
         for c in range(1, columns + 1):
             # Missing neighbours take the value of the nearest one that is there.
             if r > 1:
-                north = np.int64(values[r - 1, c, 0])
+                north: Integer = np.int64(values[r - 1, c, 0])
             elif c > 1:
                 north = np.int64(values[r, c - 1, 0])
             else:
@@ -349,7 +350,7 @@ def code_means(
             )
             difference_bin = 4 + level if difference > 0 else 4 - level
 
-            residual = 0
+            residual: Integer = 0
             if not decoding:
                 residual = ((np.int64(wanted[r - 1, c - 1, 0]) + 128) >> 8) - prediction
             # Its length in bits, then its sign, then the bits after the first.
@@ -428,11 +429,11 @@ def code_layer(
     wanted: Array,
     luma: Array,
     chroma: Array,
-    number: int,
-    layer: int,
-    end: int,
-    rate_weight: int,
-    dead_zone: int,
+    number: Integer,
+    layer: Integer,
+    end: Integer,
+    rate_weight: Integer,
+    dead_zone: Integer,
 ) -> None:
     """Code a layer after the means of plane ``number``, up to measurement ``end`` - 1.
 
@@ -495,10 +496,10 @@ def code_layer(
             while band < NUM_BANDS and _BAND_STARTS[band] < last:
                 start = _BAND_STARTS[band]
                 stop = min(_BAND_STARTS[band + 1], last)
-                total = 0
-                largest = 0
+                total: Integer = 0
+                largest: Integer = 0
                 for i in range(start, stop):
-                    size = max(np.int64(magnitudes[i]), 0)
+                    size: Integer = max(np.int64(magnitudes[i]), 0)
                     total += size
                     largest = max(largest, size)
                 west_count = _count_nonzero(west, start, stop)
@@ -525,7 +526,7 @@ def code_layer(
                     _SET_FLAG_BIN + total_bin,
                     _CURVE_FLAG + band,
                 )
-                flag = False
+                flag: Integer = False
                 if not decoding:
                     flag = _worth_coding(
                         wanted[r - 1, c - 1],
@@ -544,27 +545,27 @@ def code_layer(
                     band += 1
                     continue
                 for i in range(start, stop):
-                    magnitude = max(np.int64(magnitudes[i]), 0)
+                    magnitude: Integer = max(np.int64(magnitudes[i]), 0)
                     size_bin = _bin(magnitude)
-                    signed = np.int64(signs[i]) if i < SIGNED else 0
+                    signed: Integer = np.int64(signs[i]) if i < SIGNED else 0
                     signed_bin = min((abs(signed) + 1024) >> 11, 7)
-                    west_size = abs(np.int64(west[i]))
-                    north_size = abs(np.int64(north[i]))
-                    diagonal = abs(np.int64(values[r - 1, c - 1, i])) + abs(
+                    west_size: Integer = abs(np.int64(west[i]))
+                    north_size: Integer = abs(np.int64(north[i]))
+                    diagonal: Integer = abs(np.int64(values[r - 1, c - 1, i])) + abs(
                         np.int64(values[r - 1, c + 1, i])
                     )
-                    one_back = abs(np.int64(own[i - 1])) if i > 1 else 0
-                    two_back = abs(np.int64(own[i - 2])) if i > 2 else 0
-                    three_back = abs(np.int64(own[i - 3])) if i > 3 else 0
-                    other = 0
+                    one_back: Integer = abs(np.int64(own[i - 1])) if i > 1 else 0
+                    two_back: Integer = abs(np.int64(own[i - 2])) if i > 2 else 0
+                    three_back: Integer = abs(np.int64(own[i - 3])) if i > 3 else 0
+                    other: Integer = 0
                     if number > 0:
-                        other = 3 * min(abs(np.int64(luma[r, c, i])), 5)
+                        other = min(3 * abs(np.int64(luma[r, c, i])), 15)
                     if number > 1:
                         other += min(abs(np.int64(chroma[r, c, i])), 2)
-                    goal = 0
+                    goal: Integer = 0
                     if not decoding:
                         goal = np.int64(wanted[r - 1, c - 1, i])
-                    level = 1
+                    level: Integer = 1
                     if i < stop - 1 or before > 0:  # else the flag says that it is not zero
                         following = 0
                         if i + 1 < last:
@@ -657,7 +658,7 @@ def code_layer(
                             state[FAILED] = 1
                             return
                     level = reached
-                    negative = goal < 0
+                    negative: Integer = goal < 0
                     if i < SIGNED:
                         state[INDEX] = _SIGN_A + i * 33 + 16 + _clipped((signed + 512) >> 10, 16)
                         state[INDEX + 1] = (
@@ -687,7 +688,7 @@ def code_layer(
 
 
 @inline_kernel
-def _code_escape(state: Array, data: Array, decoding: bool, value: int) -> int:
+def _code_escape(state: Array, data: Array, decoding: bool, value: Integer) -> Integer:
     """Code a number >= 0 in exponential Golomb form, in bits at even odds."""
     length = _bit_length(value + 1) - 1 if value >= 0 else 0
     reached = 0
@@ -702,8 +703,12 @@ def _code_escape(state: Array, data: Array, decoding: bool, value: int) -> int:
 
 @inline_kernel
 def _best_level(
-    size: int, probability: int, magnitude: int, rate_weight: int, dead_zone: int
-) -> int:
+    size: Integer,
+    probability: Integer,
+    magnitude: Integer,
+    rate_weight: Integer,
+    dead_zone: Integer,
+) -> Integer:
     """Choose a magnitude by squared error plus rate; ``probability`` is that of not being zero."""
     level = (size + 128) >> 8
     if rate_weight == 0:
@@ -734,7 +739,7 @@ def _best_level(
 
 
 @inline_kernel
-def _more_rate(magnitude: int) -> int:
+def _more_rate(magnitude: Integer) -> Integer:
     """Rate of one more in magnitude, 1/256 bit, of a two-sided exponential of this mean."""
     return (256 * 23 * (MAGNITUDE_ONE // 16)) // (magnitude + (11 * MAGNITUDE_ONE) // 16)
 
@@ -743,20 +748,20 @@ def _more_rate(magnitude: int) -> int:
 def _worth_coding(
     wanted: Array,
     magnitudes: Array,
-    start: int,
-    stop: int,
-    probability: int,
-    rate_weight: int,
-    dead_zone: int,
-) -> bool:
+    start: Integer,
+    stop: Integer,
+    probability: Integer,
+    rate_weight: Integer,
+    dead_zone: Integer,
+) -> Integer:
     """Say whether a band is better coded than left out, by squared error plus estimated rate."""
-    gain = 0
-    rate = 0
-    largest = 0
+    gain: Integer = 0
+    rate: Integer = 0
+    largest: Integer = 0
     for i in range(start, stop):
-        size = abs(np.int64(wanted[i]))
+        size: Integer = abs(np.int64(wanted[i]))
         largest = max(largest, size)
-        magnitude = max(np.int64(magnitudes[i]), 64)
+        magnitude: Integer = max(np.int64(magnitudes[i]), 64)
         # Rate of "zero" and "not zero" for an exponential of the predicted mean.
         p = (magnitude << 12) // (magnitude + MAGNITUDE_ONE)
         zero_rate = np.int64(COST[4096 - p])

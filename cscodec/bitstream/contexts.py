@@ -273,7 +273,7 @@ def encode_tile(
     values : list of ndarray, (rows, columns, 64) int16
         What a decoder will find.
     """
-    state = TileState([plane.shape[:2] for plane in wanted], tables, measurements)  # type: ignore[misc]
+    state = TileState([plane.shape[:2] for plane in wanted], tables, measurements)
     return encode_with(state, wanted, rate_weight), state.inner_values()
 
 
