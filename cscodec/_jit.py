@@ -35,7 +35,7 @@ def inline_kernel(function: Function) -> Function:
     return compiled
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def keep_apart(typing_context: Any) -> Any:
     """Called in a function, keeps LLVM from copying that function into its callers.
 
