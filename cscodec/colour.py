@@ -42,9 +42,10 @@ def join_colours(planes: list[Float32Array]) -> Pixels:
     return np.stack([to_bytes(plane) for plane in (red, green, blue)], axis=-1)
 
 
-def to_bytes(plane: Float32Array) -> Pixels:
+def to_bytes(plane: npt.NDArray[Any]) -> Pixels:
     """Round to the nearest of 0..255."""
-    return np.clip(np.rint(plane), 0, 255).astype(np.uint8)
+    pixels: Pixels = np.clip(np.rint(plane), 0, 255).astype(np.uint8)
+    return pixels
 
 
 def halve(plane: Float32Array) -> Float32Array:
