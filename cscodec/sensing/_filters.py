@@ -45,7 +45,7 @@ _ACTIVITY_BOUNDS = np.array([0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.7, 8.0], np.fl
 
 
 @kernel
-def classify(clean: Array, step: float, classes: Array) -> None:
+def classify(clean: Array, step: np.float32, classes: Array) -> None:
     """Write activity and direction of every 4x4 block: its mean gradient over 8x8 pixels."""
     rows, columns = classes.shape
     height, width = clean.shape

@@ -24,7 +24,7 @@ def average_shrunk(
     plane: Array,
     analysis: Array,
     synthesis: Array,
-    threshold: float,
+    threshold: np.float32,
     stride: int,
     total: Array,
     weight: Array,

@@ -56,7 +56,8 @@ def filters_for_step(filters: npt.NDArray[np.int16], step: float) -> Float32Arra
     """Return the filters, (classes, taps) float32, of the nearest step."""
     distances = [abs(np.log2(step / known)) for known in FILTER_STEPS]
     nearest = int(np.argmin(distances))
-    return filters[nearest].astype(np.float32) * np.float32(1 / WEIGHT_ONE)
+    weights: Float32Array = filters[nearest].astype(np.float32)
+    return weights * np.float32(1 / WEIGHT_ONE)
 
 
 def apply_filters(
