@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -125,4 +126,4 @@ def step_for_target(
 def _between(a: int, b: int) -> int:
     """Return a code between two that are at least 2 apart, near their geometric mean."""
     low, high = min(a, b), max(a, b)
-    return min(max(round((low * high) ** 0.5), low + 1), high - 1)
+    return min(max(round(math.sqrt(low * high)), low + 1), high - 1)
