@@ -79,12 +79,12 @@ class System:
     @property
     def num_measurements(self) -> int:
         """M, without the mean."""
-        return self.sensing_matrix.shape[0]
+        return len(self.sensing_matrix)
 
     @property
     def num_atoms(self) -> int:
         """L."""
-        return self.dictionary.shape[1]
+        return int(self.dictionary.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,8 @@ class Model:
             raise InvalidModelError(
                 f"{source}: not a usable model ({error}); train one with 'cscodec train'"
             ) from error
-        return cls(name, *systems, **groups, metadata=metadata)
+        luma, chroma = systems
+        return cls(name, luma, chroma, groups["tables"], groups["filters"], metadata)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (a ``.safetensors`` file)."""
