@@ -79,7 +79,8 @@ def _sample_patches(
     crops: list[Pixels], generator: np.random.Generator
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Zero-mean patches of luma, and of halved chroma."""
-    luma, chroma = [], [np.empty((0, 64), np.float32)]
+    luma: list[npt.NDArray[Any]] = []
+    chroma: list[npt.NDArray[Any]] = [np.empty((0, 64), np.float32)]
     for crop in crops:
         planes = split_colours(crop)
         for kept, sources in ((luma, planes[:1]), (chroma, map(halve, planes[1:]))):
