@@ -220,8 +220,8 @@ def _fit_mean(planes: Sequence[Float32Array]) -> Array:
 
 
 def _ridge(products: Array, targets: Array, strength: float) -> Array:
-    size = len(products)
-    ridge = strength * np.trace(products) / size + 1e-12
+    size = len(products)  # 0 where flat pictures have left nothing to fit
+    ridge = strength * np.trace(products) / max(size, 1) + 1e-12
     return np.linalg.solve(products + ridge * np.eye(size), targets)
 
 
