@@ -227,15 +227,18 @@ class RangeDecoder:
             self.shifted += 1
         return bit
 
-    def finish(self) -> None:
-        """Check that the segment is the shortest that holds these decisions."""
+    def shortest(self) -> bytes:
+        """The one segment that may stand for the decisions read so far."""
         for num_bytes in range(5):
-            unit = 256 ** (4 - num_bytes)
+            unit = 1 << (32 - 8 * num_bytes)
             value = -(-self.low // unit) * unit
             if value <= self.high:
                 break
         start = self.segment[: self.shifted].ljust(self.shifted, b"\0")
-        if self.segment != (start + value.to_bytes(4, "big")[:num_bytes]).rstrip(b"\0"):
+        return (start + value.to_bytes(4, "big")[:num_bytes]).rstrip(b"\0")
+
+    def finish(self) -> None:
+        if self.segment != self.shortest():
             raise FormatError("end of a segment")
 
 
