@@ -96,6 +96,8 @@ def test_existing_outputs_are_refused(
         ("-o m.safetensors --sparsity 21", "--sparsity is 21; allowed is 1..20"),
         ("-o m.safetensors --atoms 19", "--atoms is 19; allowed is 20..4096"),
         ("-o m.safetensors --method magic", "--method is 'magic'"),
+        ("-o m.safetensors --statistics drop", "--statistics is 'drop'; allowed are restart, keep"),
+        ("-o m.safetensors --method pca --gamma 1", "--gamma has no meaning for --method pca"),
         ("-o m.safetensors --resume", "--resume needs --checkpoint"),
         ("-o m.safetensors --method bl --parameter x", "write NAME=VALUE"),
         ("-o m.bin", "ends in .safetensors"),

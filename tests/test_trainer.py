@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from cscodec.errors import InvalidInputError
 from cscodec.evaluation.metrics import psnr_db
 from cscodec.images import read_picture
 from cscodec.learning import options as options_module
+from cscodec.learning import rivals
 from cscodec.learning.corpus import luma_plane
 from cscodec.learning.options import METHODS, TrainingOptions
 from cscodec.learning.systems import make_system
@@ -203,6 +205,7 @@ def test_checkpoint_of_another_run_is_refused(pictures: Path, tmp_path: Path) ->
         ({"method": "magic"}, r"--method is 'magic'; allowed are online, s-dcs"),
         ({"iterations": 5}, r"--iterations has no meaning for --method online"),
         ({"method": "pca"}, r"--batch-size has no meaning for --method pca"),
+        ({"statistics": "drop"}, r"--statistics is 'drop'; allowed are restart, keep"),
     ],
 )
 def test_parameters_that_cannot_work_are_refused(
@@ -304,6 +307,41 @@ def test_every_method_makes_a_model(pictures: Path, method: str, tmp_path: Path)
     assert quality["linear"]["psnr_db"] > 15
     model.save(tmp_path / "model.safetensors")
     assert load_model(tmp_path / "model.safetensors").model_id == model.model_id
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_gamma_is_the_methods_own_unless_given(method: str) -> None:
+    own = inspect.signature(rivals.METHODS[method]).parameters.get("gamma")
+    options = TrainingOptions(method=method)
+    options.check()
+    assert options.as_dict().get("gamma") == (own.default if own else None)
+    if own:
+        assert replace(options, gamma=0.5).as_dict()["gamma"] == 0.5
+    else:
+        with pytest.raises(InvalidInputError, match=f"--gamma has no .* --method {method}"):
+            replace(options, gamma=0.5).check()
+
+
+def test_batch_methods_get_the_gamma_they_record(pictures: Path) -> None:
+    def learned(**change: Any) -> npt.NDArray[np.float32]:
+        options = TrainingOptions(
+            method="bl", measurements=8, atoms=80, sparsity=2, patches=500, iterations=2, **change
+        )
+        return train([pictures], options).dictionary
+
+    np.testing.assert_array_equal(learned(), learned(gamma=1 / 256))
+    assert not np.array_equal(learned(), learned(gamma=1 / 32))
+
+
+def test_statistics_can_outlive_a_sensing_matrix(small_model: Model, pictures: Path) -> None:
+    kept = train([pictures], replace(SMALL, statistics="keep"), validate_every=10)
+    assert kept.metadata["configuration"]["statistics"] == "keep"
+    assert "--statistics keep" in kept.metadata["command"]
+    restarted, better = (
+        model.metadata["results"]["held_out"]["luma"]["omp"]["psnr_db"]
+        for model in (small_model, kept)
+    )
+    assert better > restarted
 
 
 def test_parameters_of_methods_are_passed_on_and_checked(pictures: Path) -> None:

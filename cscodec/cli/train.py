@@ -11,7 +11,7 @@ import typer
 
 from cscodec.cli import batch, console, files, options
 from cscodec.errors import InvalidInputError
-from cscodec.learning.options import METHODS, TrainingOptions
+from cscodec.learning.options import METHODS, STATISTICS, TrainingOptions
 
 if TYPE_CHECKING:
     from cscodec.learning.trainer import Progress
@@ -41,7 +41,12 @@ def train(
         int, typer.Option(metavar="K", help="Atoms per patch, 1..M.")
     ] = _PAPER.sparsity,
     gamma: Annotated[
-        float, typer.Option(help="Weight of the patch's error beside its measurements'.")
+        float | None,
+        typer.Option(
+            help="Weight of the patch's error beside its measurements'; the method's own by "
+            "default (1/32; bl: 1/256).",
+            show_default=False,
+        ),
     ] = _PAPER.gamma,
     rho: Annotated[float, typer.Option(help="Power of the forgetting factor.")] = _PAPER.rho,
     batch_size: Annotated[
@@ -53,6 +58,12 @@ def train(
     outer_iterations: Annotated[
         int, typer.Option(metavar="N", help="Sensing matrices.")
     ] = _PAPER.outer_iterations,
+    statistics: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(STATISTICS), help="What a new sensing matrix does to A and B."
+        ),
+    ] = _PAPER.statistics,
     seed: Annotated[int, typer.Option(metavar="N", help="Of every random choice.")] = _PAPER.seed,
     iterations: Annotated[
         int | None, typer.Option(metavar="N", help="Rounds of a batch method.")
@@ -121,6 +132,7 @@ def train(
         batch_size=batch_size,
         dictionary_iterations=dictionary_iterations,
         outer_iterations=outer_iterations,
+        statistics=statistics,
         iterations=iterations,
         patches=patches,
         parameters=dict(map(_parse_parameter, parameter or [])),

@@ -17,9 +17,12 @@ from cscodec.errors import InvalidInputError
 METHODS = ("online", "s-dcs", "bl", "robust", "random", "ksvd", "mod", "pca")
 MAX_MEASUREMENTS = 63  #: the patch mean is measurement zero and not counted
 MAX_ATOMS = 4096
+STATISTICS = ("restart", "keep")
 
+#: The methods that weigh errors by γ, and each one's own choice.
+GAMMAS = {"online": 1 / 32, "s-dcs": 1 / 32, "bl": 1 / 256}
 #: Parameters that only the online method has, and those that only batch methods have.
-ONLINE_ONLY = ("rho", "batch_size", "dictionary_iterations", "outer_iterations")
+ONLINE_ONLY = ("rho", "batch_size", "dictionary_iterations", "outer_iterations", "statistics")
 BATCH_ONLY = ("iterations", "patches", "parameters")
 
 
@@ -33,14 +36,17 @@ class TrainingOptions:
         One of `METHODS`; ``online`` is the paper's Algorithm 1.
     measurements, atoms, sparsity : int
         M (1..63, beside the patch mean), L (M..4096) and K (1..M) in the paper.
-    gamma : float
-        Weight γ > 0 of the representation error beside the projected one.
+    gamma : float, optional
+        Weight γ > 0 of the representation error beside the projected one; by default the method's
+        own, of `GAMMAS`.
     rho : float
         Power ρ >= 0 of the forgetting factor (1 - 1/t)^ρ.
     batch_size : int
         Patches η per dictionary iteration.
     dictionary_iterations, outer_iterations : int
         Dictionary updates per sensing matrix, and updates of the sensing matrix.
+    statistics : {"restart", "keep"}
+        What a new sensing matrix does to A and B: the paper's algorithm starts them again.
     iterations, patches : int, optional
         Rounds of a batch method, and the size of its training set; its own default if None.
     parameters : mapping of str to number or str
@@ -58,11 +64,12 @@ class TrainingOptions:
     measurements: int = 20
     atoms: int = 256
     sparsity: int = 4
-    gamma: float = 1 / 32
+    gamma: float | None = None
     rho: float = 15.0
     batch_size: int = 128
     dictionary_iterations: int = 1000
     outer_iterations: int = 10
+    statistics: str = "restart"
     iterations: int | None = None
     patches: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -82,6 +89,10 @@ class TrainingOptions:
             raise InvalidInputError(
                 f"--method is {self.method!r}; allowed are {', '.join(METHODS)}"
             )
+        if self.statistics not in STATISTICS:
+            raise InvalidInputError(
+                f"--statistics is {self.statistics!r}; allowed are {', '.join(STATISTICS)}"
+            )
         top = max(1, min(self.measurements, MAX_MEASUREMENTS))
         ranges: dict[str, tuple[float, float]] = {
             "measurements": (1, MAX_MEASUREMENTS),
@@ -100,23 +111,30 @@ class TrainingOptions:
             if value is not None and not low <= value <= high:
                 allowed = f"{low:g} or more" if high == math.inf else f"{low:g}..{high:g}"
                 raise InvalidInputError(f"{flag(name)} is {value:g}; allowed is {allowed}")
-        if not 0 < self.gamma < math.inf:
+        if self.gamma is not None and not 0 < self.gamma < math.inf:
             raise InvalidInputError(f"--gamma is {self.gamma:g}; allowed is any number above 0")
-        foreign = BATCH_ONLY if self.method == "online" else ONLINE_ONLY
-        for name in foreign:
+        for name in self._foreign():
             if getattr(self, name) != _DEFAULTS[name]:
                 raise InvalidInputError(f"{flag(name)} has no meaning for --method {self.method}")
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-able parameters of the method, without those that it does not have."""
-        foreign = BATCH_ONLY if self.method == "online" else ONLINE_ONLY
-        parameters = {**asdict(self), "codec_tables": self.wants_codec_tables}
-        return {key: value for key, value in parameters.items() if key not in foreign}
+        parameters = {
+            **asdict(self),
+            "gamma": GAMMAS.get(self.method) if self.gamma is None else self.gamma,
+            "codec_tables": self.wants_codec_tables,
+        }
+        return {key: value for key, value in parameters.items() if key not in self._foreign()}
 
     def description(self) -> str:
         """Say in a few words what a model trained so is."""
         text = f"{self.method}, {self.measurements} measurements, {self.atoms} atoms"
         return text + (", luma and chroma" if self.chroma else "")
+
+    def _foreign(self) -> tuple[str, ...]:
+        """Parameters that the method does not have."""
+        foreign = BATCH_ONLY if self.method == "online" else ONLINE_ONLY
+        return foreign if self.method in GAMMAS else (*foreign, "gamma")
 
     @property
     def wants_codec_tables(self) -> bool:

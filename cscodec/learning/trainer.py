@@ -38,7 +38,7 @@ from cscodec.learning.corpus import (
 )
 from cscodec.learning.interrupt import deferred_interrupt
 from cscodec.learning.online import OnlineLearner
-from cscodec.learning.options import TrainingOptions
+from cscodec.learning.options import GAMMAS, TrainingOptions
 from cscodec.learning.record import describe_data, make_model, record_test
 from cscodec.learning.systems import make_system
 from cscodec.learning.validation import (
@@ -237,7 +237,7 @@ class _Run:
         history = self.history.setdefault(channel, [])
         for iteration in range(done + 1, total + 1):
             if (iteration - 1) % options.dictionary_iterations == 0:
-                learner.update_sensing_matrix()
+                learner.update_sensing_matrix(forget=options.statistics == "restart")
             batch = corpus.next_batch(options.batch_size)
             learner.partial_fit(batch, executor=self.executor, workers=self.workers or 1)
             quality = None
@@ -346,7 +346,7 @@ def _start_learner(options: TrainingOptions, corpus: Corpus) -> OnlineLearner:
         num_measurements=options.measurements,
         num_atoms=options.atoms,
         sparsity=options.sparsity,
-        gamma=options.gamma,
+        gamma=GAMMAS["online"] if options.gamma is None else options.gamma,
         rho=options.rho,
         seed=options.seed,
     )
