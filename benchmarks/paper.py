@@ -32,6 +32,7 @@ from cscodec.evaluation.metrics import psnr_db, ssim
 from cscodec.images import find_pictures, luma, read_picture
 from cscodec.learning.corpus import Corpus, list_pictures, split_pictures
 from cscodec.learning.online import OnlineLearner
+from cscodec.learning.options import GAMMAS
 from cscodec.learning.rivals import METHODS, training_set
 from cscodec.learning.rivals.dictionary_updates import error_weight, objective, sparse_code
 from cscodec.learning.validation import restore_plane
@@ -39,7 +40,8 @@ from cscodec.model import System
 from cscodec.sensing.reconstruct import decode_measurements
 
 ROOT = Path(__file__).resolve().parents[1]
-NUM_MEASUREMENTS, NUM_ATOMS, SPARSITY, GAMMA = 20, 256, 4, 1 / 32
+NUM_MEASUREMENTS, NUM_ATOMS, SPARSITY = 20, 256, 4
+GAMMA = GAMMAS["online"]
 NUM_TEST_PATCHES = 6000
 SMALL_SET = 6000
 PATCH_DECODERS = ("omp", "linear", "consistent")
@@ -140,15 +142,15 @@ def learn_online(
     batch_size: int,
     outer_iterations: int,
     dictionary_iterations: int,
-    keep_statistics: bool = False,
+    statistics: str = "restart",
     inspect: Callable[[int, OnlineLearner, npt.NDArray[np.float64]], None] | None = None,
     further_iterations: int = 0,
     **parameters: Any,
 ) -> Run:
     """Train by Algorithm 1; ``inspect`` sees the learner and Φ after every dictionary iteration.
 
-    With ``keep_statistics``, A and B outlive the design of a new Φ, with which the paper restarts
-    them. The system returned is that before the further iterations, which are Figure 4's.
+    ``statistics`` is as in `TrainingOptions`. The system returned is that before the further
+    iterations, which are Figure 4's.
     """
     learner = OnlineLearner(
         num_measurements=NUM_MEASUREMENTS, num_atoms=NUM_ATOMS, sparsity=SPARSITY, **parameters
@@ -163,7 +165,7 @@ def learn_online(
     for iteration in range(1, schedule + further_iterations + 1):
         if iteration <= schedule and (iteration - 1) % dictionary_iterations == 0:
             phi = learner.sensing_matrix
-            learner.update_sensing_matrix(forget=not keep_statistics)
+            learner.update_sensing_matrix(forget=statistics == "restart")
         learner.partial_fit(corpus.next_batch(batch_size))
         if iteration <= schedule and watch.is_due(iteration):  # a design of Φ is not free
             watch(iteration, learner.sensing_matrix, learner.dictionary)
@@ -245,7 +247,7 @@ def train_all(
     )
     for name, batch_size in (("online-kept", 128), ("online-large", schedule.large_batch)):
         run = learn_online(
-            training, test_patches, batch_size=batch_size, keep_statistics=True, **online
+            training, test_patches, batch_size=batch_size, statistics="keep", **online
         )
         add(name, run)
     add("s-dcs", learn_batch("s-dcs", patches, test_patches, **rounds))
