@@ -168,29 +168,10 @@ def _sign_class(value: Integer) -> Integer:
 
 
 @inline_kernel
-def _add_source(
-    values: Array,
-    sign_weights: Array,
-    magnitude_weights: Array,
-    end: Integer,
-    first: Integer,
-    last: Integer,
-    signed: bool,
-    signs: Array,
-    magnitudes: Array,
-) -> None:
-    """Add to the predictions what measurements 1..end-1 of one source say of first..last-1."""
-    for j in range(1, end):
-        value: Integer = np.int64(values[j])
-        if value != 0:
-            value = _clipped(value, _VALUE_CLIP)
-            size = np.int32(abs(value))
-            for i in range(first, last):
-                magnitudes[i] += magnitude_weights[j, i] * size
-            if signed and j < SIGNED:
-                factor = np.int32(value)
-                for i in range(first, last):
-                    signs[i] += sign_weights[j, i] * factor
+def _add(target: Array, weights: Array, factor: int) -> None:
+    """``target += weights * factor``, written so that LLVM makes vector code of it."""
+    for i in range(target.size):
+        target[i] += weights[i] * np.int32(factor)
 
 
 @inline_kernel
@@ -198,68 +179,55 @@ def _predict(
     values: Array,
     luma: Array,
     chroma: Array,
-    number: Integer,
+    number: int,
     sign_weights: Array,
     magnitude_weights: Array,
     magnitude_offsets: Array,
-    row: Integer,
-    column: Integer,
-    first: Integer,
-    last: Integer,
+    row: int,
+    column: int,
+    first: int,
+    last: int,
     signs: Array,
     magnitudes: Array,
 ) -> None:
     """Start the predictions of measurements first..last-1 of a patch (1-based row and column)."""
     rows = values.shape[0] - 2
     columns = values.shape[1] - 2
-    signed = first < SIGNED
-    for i in range(first, last):
+    signed_last = min(last, SIGNED)
+    magnitudes = magnitudes[first:last]
+    signs = signs[first:signed_last]
+    for i in range(magnitudes.size):
+        magnitudes[i] = magnitude_offsets[first + i]
+    for i in range(signs.size):
         signs[i] = 0
-        magnitudes[i] = magnitude_offsets[i]
-    mean = np.int64(values[row, column, 0])
-    for source in range(len(_NEIGHBOURS)):
-        r = row + _NEIGHBOURS[source, 0]
-        c = column + _NEIGHBOURS[source, 1]
-        if r < 1 or r > rows or c < 1 or c > columns:
-            continue
-        step = _clipped(np.int64(values[r, c, 0]) - mean, _MEAN_CLIP)
-        if step != 0:
-            size = np.int32(abs(step))
-            for i in range(first, last):
-                magnitudes[i] += magnitude_weights[source, 0, i] * size
-            if signed:
-                factor = np.int32(step)
-                for i in range(first, last):
-                    signs[i] += sign_weights[source, 0, i] * factor
-        _add_source(
-            values[r, c],
-            sign_weights[source],
-            magnitude_weights[source],
-            last if source < NUM_CAUSAL else first,
-            first,
-            last,
-            signed,
-            signs,
-            magnitudes,
-        )
-    for source in range(OWN, OWN + 1 + number):
-        if source == OWN:
-            other = values[row, column]
+    own = values[row, column]
+    mean = np.int64(own[0])
+    for source in range(OWN + 1 + number):
+        # How many measurements of this source are known.
+        end = first if source >= NUM_CAUSAL and source <= OWN else last
+        if source < OWN:
+            r = row + _NEIGHBOURS[source, 0]
+            c = column + _NEIGHBOURS[source, 1]
+            if r < 1 or r > rows or c < 1 or c > columns:
+                continue
+            other = values[r, c]
+            step = _clipped(np.int64(other[0]) - mean, _MEAN_CLIP)
+            if step != 0:
+                _add(magnitudes, magnitude_weights[source, 0, first:last], abs(step))
+                if first < SIGNED:
+                    _add(signs, sign_weights[source, 0, first:signed_last], step)
+        elif source == OWN:
+            other = own
         elif source == LUMA:
             other = luma[row, column]
         else:
             other = chroma[row, column]
-        _add_source(
-            other,
-            sign_weights[source],
-            magnitude_weights[source],
-            first if source == OWN else last,
-            first,
-            last,
-            signed and source != LUMA,
-            signs,
-            magnitudes,
-        )
+        for j in range(1, end):
+            if other[j] != 0:
+                value = _clipped(np.int64(other[j]), _VALUE_CLIP)
+                _add(magnitudes, magnitude_weights[source, j, first:last], abs(value))
+                if j < SIGNED and first < SIGNED and source != LUMA:
+                    _add(signs, sign_weights[source, j, first:signed_last], value)
 
 
 @inline_kernel
@@ -681,9 +649,11 @@ def code_layer(
                     else:
                         negative = code_bit(state, data, decoding, 32768, negative)
                     own[i] = -level if negative else level
-                    size = np.int32(min(level, _VALUE_CLIP))
-                    for k in range(i + 1, last):
-                        magnitudes[k] += magnitude_weights[OWN, i, k] * size
+                    _add(
+                        magnitudes[i + 1 : last],
+                        magnitude_weights[OWN, i, i + 1 : last],
+                        min(level, _VALUE_CLIP),
+                    )
                 band += 1
 
 
