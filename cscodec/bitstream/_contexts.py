@@ -168,7 +168,7 @@ def _sign_class(value: Integer) -> Integer:
 
 
 @inline_kernel
-def _add(target: Array, weights: Array, factor: int) -> None:
+def _add(target: Array, weights: Array, factor: Integer) -> None:
     """``target += weights * factor``, written so that LLVM makes vector code of it."""
     for i in range(target.size):
         target[i] += weights[i] * np.int32(factor)
@@ -179,14 +179,14 @@ def _predict(
     values: Array,
     luma: Array,
     chroma: Array,
-    number: int,
+    number: Integer,
     sign_weights: Array,
     magnitude_weights: Array,
     magnitude_offsets: Array,
-    row: int,
-    column: int,
-    first: int,
-    last: int,
+    row: Integer,
+    column: Integer,
+    first: Integer,
+    last: Integer,
     signs: Array,
     magnitudes: Array,
 ) -> None:
