@@ -151,11 +151,13 @@ def _pursue(
 
 def into_cells(plane: Float32Array, quantised: Quantised, transform: Float32Array) -> Float32Array:
     """Move every patch of a plane to the nearest one whose measurements lie in their cells."""
-    measured = multiplied(extract_patches(plane), np.ascontiguousarray(transform.T))
+    patches = extract_patches(plane)
+    measured = multiplied(patches, np.ascontiguousarray(transform.T))
     centres = dequantize(quantised.values, quantised.step).reshape(measured.shape)
     half = np.full(centres.shape, 0.5 * quantised.step, np.float32)
     half[centres == 0] = quantised.zero_cell * quantised.step
     half[:, 0] = 0.5 * quantised.step
     half[:, quantised.measurements + 1 :] = np.inf
-    moved = np.clip(measured, centres - half, centres + half)
-    return assemble_patches(multiplied(moved, transform), plane.shape)
+    # What the measurements do not see stays as it is.
+    moved = np.clip(measured, centres - half, centres + half) - measured
+    return assemble_patches(patches + multiplied(moved, transform), plane.shape)

@@ -45,7 +45,7 @@ def _squash_table() -> Array:
 
 
 def _stretch_table(squash: Array) -> Array:
-    """Logit for every probability of 4096: the first logit whose squash exceeds it."""
+    """Logit for every probability of 4096: the first whose squash is at least its middle."""
     middles = np.arange(4096) * 16 + 8
     return (np.searchsorted(squash, middles) - 3072).astype(np.int32)
 
