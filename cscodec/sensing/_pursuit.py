@@ -1,4 +1,4 @@
-"""Kernels of :mod:`cscodec.sensing.pursuit`: matrix products and Batch-OMP, in float32.
+"""Kernels of :mod:`cscodec.sensing.pursuit`: Batch-OMP, in float32.
 
 Innermost loops run over atoms and never sum along themselves, so they vectorise without changing
 the order of any sum: results are the same bits on every CPU. No argument is checked here. Loops are
@@ -21,36 +21,6 @@ _NOTHING_LEFT = np.float32(1e-12)
 # An atom of which less than this share of its energy lies outside the span of those chosen before
 # is taken as dependent: in float32 its direction would be rounding.
 _DEPENDENT = np.float32(1e-5)
-
-
-@kernel
-def multiply(left: Array, right: Array, product: Array) -> None:
-    """``product = left @ right`` for (n, N) and (N, L)."""
-    num_rows, depth = left.shape
-    width = right.shape[1]
-    # Two rows and four terms at a time, to load and store less. An odd last row is its own partner:
-    # both sums are read before either is written, so that it is not added to twice.
-    for row in range(0, num_rows, 2):
-        other = min(row + 1, num_rows - 1)
-        for j in range(width):
-            product[row, j] = 0
-            product[other, j] = 0
-        for i in range(0, depth - 3, 4):
-            a, b, c, d = left[row, i], left[row, i + 1], left[row, i + 2], left[row, i + 3]
-            e, f, g, h = left[other, i], left[other, i + 1], left[other, i + 2], left[other, i + 3]
-            for j in range(width):
-                p, q, r, s = right[i, j], right[i + 1, j], right[i + 2, j], right[i + 3, j]
-                first = product[row, j] + ((a * p + b * q) + (c * r + d * s))
-                second = product[other, j] + ((e * p + f * q) + (g * r + h * s))
-                product[row, j] = first
-                product[other, j] = second
-        for i in range(depth - depth % 4, depth):
-            a, b = left[row, i], left[other, i]
-            for j in range(width):
-                first = product[row, j] + a * right[i, j]
-                second = product[other, j] + b * right[i, j]
-                product[row, j] = first
-                product[other, j] = second
 
 
 @inline_kernel

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec._jit import kernel
-from cscodec.sensing._pursuit import multiply
+from cscodec.sensing._multiply import multiply
 
 Array = npt.NDArray[Any]
 

@@ -234,10 +234,10 @@ def multiplied(left: Float32Array, right: Float32Array) -> Float32Array:
     left : ndarray, (n, N) float32, C-contiguous
     right : ndarray, (N, L) float32, C-contiguous
     """
-    from cscodec.sensing import _pursuit
+    from cscodec.sensing import _multiply
 
     product = np.empty((len(left), right.shape[1]), np.float32)
-    _pursuit.multiply(left, right, product)
+    _multiply.multiply(left, right, product)
     return product
 
 
