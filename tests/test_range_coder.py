@@ -154,12 +154,9 @@ class Mixed:
 
     def code(self, contexts: tuple[int, int, int], bit: int = 0) -> int:
         self.state[INDEX : INDEX + 3] = contexts
-        return int(
-            kernels.code_mixed(
-                self.state, self.data, self.decoding, self.slots, self.weights, self.curves,
-                3, 0, 2, 0, bit,
-            )
-        )  # fmt: skip
+        arrays = self.slots, self.weights, self.curves
+        kernels.predict(self.state, *arrays, 3, 0, 2, 0)
+        return int(kernels.settle(self.state, self.data, self.decoding, *arrays, bit))
 
     def adapted(self) -> list[npt.NDArray[np.generic]]:
         return [self.slots, self.weights, self.curves]
