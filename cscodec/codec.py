@@ -78,7 +78,7 @@ def encode(
     subsampling : {"auto", "4:2:0", "4:4:4"}
         Size of the chroma planes; "auto" keeps them whole at fine steps.
     effort : int
-        0: plain rounding. 1 to 3: values are chosen by rate and distortion.
+        0: values are rounded. 1: they are chosen by rate and distortion.
     target_bpp, target_size, target_psnr : optional
         Instead of a quality: the finest step whose file has at most this many bits per pixel or
         bytes, or the coarsest that restores at least this PSNR in dB (over all colour samples).
@@ -101,8 +101,8 @@ def encode(
     """
     pixels = _checked_pixels(image)
     chosen = model if isinstance(model, Model) else load_model(model)
-    if not 0 <= effort <= 3:
-        raise InvalidInputError(f"effort is {effort}; allowed are 0 to 3")
+    if effort not in (0, 1):
+        raise InvalidInputError(f"effort is {effort}; allowed are 0 and 1")
     if subsampling not in ("auto", "4:2:0", "4:4:4"):
         raise InvalidInputError(
             f"subsampling is {subsampling!r}; allowed are 'auto', '4:2:0' and '4:4:4'"
@@ -136,20 +136,21 @@ def encode(
         xmp,
     )
     job = _EncodingJob(colours, chosen, subsampling, effort, workers)
+
     if target is None:
         return job.file(extras)
 
-    def at_code(code: int) -> bytes:
+    def file_at(code: int) -> bytes:
         return job.file(replace(extras, header=replace(header, step_code=code)), keep=True)
 
-    def psnr(data: bytes) -> float:
+    def psnr_of(data: bytes) -> float:
         restored = decode(data, model=chosen, workers=workers)
         restored = restored if restored.ndim == 2 else restored[..., : header.num_colours]
         difference = restored.reshape(colours.shape).astype(np.float32) - colours
         error = float(np.mean(np.square(difference), dtype=np.float64))
         return float("inf") if error == 0 else 10 * float(np.log10(255.0**2 / error))
 
-    return step_for_target(target, at_code, psnr, num_pixels=header.width * header.height)
+    return step_for_target(target, file_at, psnr_of, num_pixels=header.width * header.height)
 
 
 def decode(
@@ -251,8 +252,8 @@ class _EncodingJob:
         self.tables = CoderTables.from_mapping(model.tables)
         self.kept: dict[tuple[int, bool], list[Float32Array]] = {}
 
-    def file(self, parts: Container, keep: bool = False) -> bytes:
-        """Return the file for the steps of ``parts.header``."""
+    def file(self, parts: Container, *, keep: bool = False) -> bytes:
+        """Return the file for the step of ``parts.header``."""
         step = parts.header.step
         full = self.subsampling == "4:4:4" or (
             self.subsampling == "auto" and step < _FULL_CHROMA_STEP

@@ -47,7 +47,7 @@ def encode(
         Subsampling, typer.Option("--subsampling", help="Resolution of the colour planes.")
     ] = Subsampling.AUTO,
     effort: Annotated[
-        int, typer.Option("--effort", min=0, max=3, help="Time to spend on a smaller file.")
+        int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
     workers: options.Workers = None,

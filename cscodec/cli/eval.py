@@ -37,7 +37,7 @@ def evaluate(
         str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
     ] = "photo",
     effort: Annotated[
-        int, typer.Option("--effort", min=0, max=3, help="Time to spend on a smaller file.")
+        int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
     unquantized: Annotated[
         bool,
