@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from strategies import Pixels, complete_system, plain_model, sample
+from threadpoolctl import threadpool_limits
 
 import cscodec
 from cscodec.bitstream.contexts import CoderTables, neutral_tables
@@ -20,6 +22,13 @@ from cscodec.sensing.filters import check_filters
 from cscodec.sensing.patches import extract_patches, remove_mean
 
 Tables = dict[str, npt.NDArray[Any]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread() -> Iterator[None]:
+    """As the trainer does: BLAS threads that wait for busy CPUs take many times longer."""
+    with threadpool_limits(1, "blas"):
+        yield
 
 
 def trained_on(crops: list[Pixels], seed: int = 0, **options: Any) -> Tables:
