@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
+from cscodec.learning.running import RunningStatistics
 from cscodec.learning.statistics import Coder
 from cscodec.learning.usable import distinct_rows, usable_patches
-from cscodec.parallel import parallel_map
 from cscodec.sensing.design import design_sensing_matrix
 from cscodec.sensing.patches import PATCH_PIXELS
 from cscodec.sensing.pursuit import multiplied
@@ -28,10 +28,6 @@ Float64Array = npt.NDArray[np.float64]
 
 MAX_MEASUREMENTS = PATCH_PIXELS - 1  # the mean is measurement zero
 MAX_ATOMS = 4096
-
-#: Patches per piece of work; fixed, as it determines the order of all sums.
-_CHUNK = 1024
-_LARGEST_WEIGHT = 1e100
 
 
 class OnlineLearner:
@@ -133,17 +129,17 @@ class OnlineLearner:
     @property
     def iteration(self) -> int:
         """Batches since the sensing matrix was designed last (t)."""
-        return self._iteration
+        return self._statistics.iteration
 
     @property
     def usage(self) -> Float64Array:
         """How often each atom was used, older uses forgotten as ρ says, (L,) float64."""
-        return self._usage / self._enlarged
+        return self._statistics.usage
 
     @property
     def num_samples(self) -> int:
         """Patches used since the sensing matrix was designed last."""
-        return self._num_samples
+        return self._statistics.num_samples
 
     @property
     def num_skipped(self) -> int:
@@ -193,10 +189,10 @@ class OnlineLearner:
         if len(batch) == 0:
             return self
         iterations = self._parameters["dictionary_iterations"]
-        if iterations is not None and self._iteration >= iterations:
+        if iterations is not None and self.iteration >= iterations:
             self.update_sensing_matrix()
-        self._learn(batch, executor, workers)
-        _update(self._started_atoms(), self._a, self._b)
+        self._statistics.add(batch, self._coder(), executor, workers)
+        self._update_atoms()
         self._recent = batch[: self._parameters["num_atoms"]].copy()
         return self
 
@@ -230,8 +226,6 @@ class OnlineLearner:
         return {
             "parameters": dict(self._parameters),
             "random": self._random.bit_generator.state,
-            "iteration": self._iteration,
-            "num_samples": self._num_samples,
             "num_skipped": self._num_skipped,
             "num_replaced": self._num_replaced,
             "atoms": atoms.copy(),
@@ -239,10 +233,7 @@ class OnlineLearner:
             "recent": self._recent.copy(),
             "sensing_matrix": self._sensing_matrix.copy(),
             "metric": self._metric.copy(),
-            "A": self._a.copy(),
-            "B": self._b.copy(),
-            # With the weight of a new patch beside them, without which the sums mean nothing.
-            "usage": np.append(self._usage, self._enlarged),
+            **self._statistics.state(),
         }
 
     @classmethod
@@ -257,8 +248,8 @@ class OnlineLearner:
         try:
             learner = cls(**state["parameters"])
             learner._random.bit_generator.state = state["random"]
-            for name in ("iteration", "num_samples", "num_skipped", "num_replaced"):
-                setattr(learner, f"_{name}", int(state[name]))
+            learner._num_skipped = int(state["num_skipped"])
+            learner._num_replaced = int(state["num_replaced"])
             num_atoms = learner._parameters["num_atoms"]
             atoms = np.array(state["atoms"], np.float32)
             if len(atoms):
@@ -267,10 +258,7 @@ class OnlineLearner:
             learner._recent = np.array(state["recent"], np.float32).reshape(-1, PATCH_PIXELS)
             learner._sensing_matrix = np.array(state["sensing_matrix"]).reshape(-1, PATCH_PIXELS)
             learner._metric = np.array(state["metric"], np.float32).reshape(-1, PATCH_PIXELS)
-            learner._a = np.array(state["A"], np.float64).reshape(num_atoms, num_atoms)
-            learner._b = np.array(state["B"], np.float64).reshape(num_atoms, PATCH_PIXELS)
-            usage = np.array(state["usage"], np.float64).reshape(num_atoms + 1)
-            learner._usage, learner._enlarged = usage[:-1].copy(), float(usage[-1])
+            learner._statistics.restore(state)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"not the state of a learner: {error}") from error
         return learner
@@ -303,47 +291,22 @@ class OnlineLearner:
         return distinct
 
     def _forget(self) -> None:
-        num_atoms = self._parameters["num_atoms"]
-        self._a = np.zeros((num_atoms, num_atoms))
-        self._b = np.zeros((num_atoms, PATCH_PIXELS))
-        self._usage = np.zeros(num_atoms)
-        self._enlarged = 1.0
-        self._num_samples = 0
-        self._iteration = 0
+        self._statistics = RunningStatistics(self._parameters["num_atoms"], self._parameters["rho"])
 
-    def _learn(self, batch: Float32Array, executor: Executor | None, workers: int) -> None:
-        weight = self._weight_of_new(len(batch))
+    def _coder(self) -> Coder:
         atoms = self._started_atoms()
         projector = multiplied(self._metric, np.ascontiguousarray(atoms.T))
-        coder = Coder(projector, multiplied(atoms, projector), self._parameters["sparsity"])
-        self._iteration += 1
-        if len(batch) <= _CHUNK:
-            coder.accumulate(batch, weight, self._a, self._b, self._usage)
-            return
-        chunks = [batch[first : first + _CHUNK] for first in range(0, len(batch), _CHUNK)]
-        for part in parallel_map(coder, chunks, workers, executor):
-            self._a += weight * part.A
-            self._b += weight * part.B.T
-            self._usage += weight * part.usage
+        return Coder(projector, multiplied(atoms, projector), self._parameters["sparsity"])
 
-    def _weight_of_new(self, num_new: int) -> float:
-        # Only ratios within A and B matter. So instead of shrinking what is known by the paper's
-        # (1 - 1/t)^ρ after every batch, what is new is enlarged, until numbers get too large.
-        # t is counted in samples, so that batches may differ in size.
-        self._num_samples += num_new
-        kept = (1 - num_new / self._num_samples) ** self._parameters["rho"]
-        enlarged = self._enlarged / kept if kept > 0 else np.inf
-        if enlarged > _LARGEST_WEIGHT:
-            for sums in (self._a, self._b, self._usage):
-                sums *= kept / self._enlarged
-            enlarged = 1.0
-        self._enlarged = enlarged
-        return enlarged
+    def _update_atoms(self) -> None:
+        from cscodec.learning import _online
+
+        _online.update_atoms(self._started_atoms(), self._statistics.A, self._statistics.B)
 
     def _replace_seldom_used(self) -> None:
         atoms = self._started_atoms()
-        most = self._usage.max()
-        seldom = np.flatnonzero(self._usage < self._parameters["replacement_share"] * most)
+        usage = self.usage
+        seldom = np.flatnonzero(usage < self._parameters["replacement_share"] * usage.max())
         seldom = seldom[: len(self._recent)]
         if len(seldom) == 0:
             return
@@ -351,12 +314,6 @@ class OnlineLearner:
         patches = self._recent[chosen].astype(np.float64)
         atoms[seldom] = patches / np.linalg.norm(patches, axis=1, keepdims=True)
         self._num_replaced += len(seldom)
-
-
-def _update(atoms: Float32Array, a: Float64Array, b: Float64Array) -> None:
-    from cscodec.learning import _online
-
-    _online.update_atoms(atoms, a, b)
 
 
 def _check_range(name: str, value: float, lowest: float, highest: float) -> None:

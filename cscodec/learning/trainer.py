@@ -38,8 +38,9 @@ from cscodec.learning.corpus import (
 )
 from cscodec.learning.interrupt import deferred_interrupt
 from cscodec.learning.online import OnlineLearner
-from cscodec.learning.options import GAMMAS, TrainingOptions
+from cscodec.learning.options import TrainingOptions
 from cscodec.learning.record import describe_data, make_model, record_test
+from cscodec.learning.start import start_learner
 from cscodec.learning.systems import make_system
 from cscodec.learning.validation import (
     Quality,
@@ -51,8 +52,6 @@ from cscodec.model import Model
 from cscodec.sensing.patches import extract_patches
 
 VALIDATION_SIDE = 256  #: pixels; centres of held-out pictures, so that a measurement takes moments
-_START_PATCHES = 8  # per atom, to choose the first dictionary from
-_MAX_START_BATCHES = 100
 _CHANNELS: tuple[Channel, ...] = ("luma", "chroma")
 
 Uint8Array = npt.NDArray[np.uint8]
@@ -233,7 +232,7 @@ class _Run:
             corpus.restore(self.unfinished["corpus"])
             done = int(self.unfinished["iteration"])
         else:
-            learner = _start_learner(options, corpus)
+            learner = start_learner(options, corpus)
         history = self.history.setdefault(channel, [])
         for iteration in range(done + 1, total + 1):
             if (iteration - 1) % options.dictionary_iterations == 0:
@@ -338,29 +337,3 @@ class _Run:
 
 
 _SAVED = ("systems", "history", "skipped_pictures", "skipped_patches", "unfinished")
-
-
-def _start_learner(options: TrainingOptions, corpus: Corpus) -> OnlineLearner:
-    """Give a new learner the patches that its first dictionary is drawn from."""
-    learner = OnlineLearner(
-        num_measurements=options.measurements,
-        num_atoms=options.atoms,
-        sparsity=options.sparsity,
-        gamma=GAMMAS["online"] if options.gamma is None else options.gamma,
-        rho=options.rho,
-        seed=options.seed,
-    )
-    size = max(options.batch_size, min(_START_PATCHES * options.atoms, corpus.window_size))
-    for _ in range(_MAX_START_BATCHES):
-        learner.partial_fit(corpus.next_batch(size))
-        if learner.is_started:
-            return learner
-        if corpus.window_size < options.atoms:
-            raise InvalidInputError(
-                f"the pictures hold {corpus.window_size} patches, fewer than --atoms "
-                f"{options.atoms}; add pictures or lower --atoms"
-            )
-    raise InvalidInputError(
-        f"{learner.num_skipped} patches were constant or repeated and fewer than --atoms "
-        f"{options.atoms} can be used; train on pictures with some texture"
-    )
