@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.colour import halve, split_colours, to_bytes
 from cscodec.errors import CscodecError, InvalidInputError
 from cscodec.images import find_pictures, luma, read_picture
 from cscodec.model import PATCH_PIXELS, PATCH_SIZE
@@ -109,22 +110,17 @@ def luma_plane(pixels: Uint8Array) -> Uint8Array:
 def chroma_planes(pixels: Uint8Array) -> tuple[Uint8Array, ...]:
     """Cb and Cr of a colour picture at 4:2:0, each (H // 2, W // 2) uint8; () for a gray one.
 
-    BT.601 full range, averaged over 2x2 pixels; an odd last row or column is left out.
+    An odd last row or column is left out: half of its samples would be invented.
     """
     if pixels.ndim == 2 or pixels.shape[2] < 3:
         return ()
     height, width = pixels.shape[0] // 2, pixels.shape[1] // 2
     planes = np.empty((2, height, width), np.uint8)
-    for top in range(0, height, _STRIP_ROWS):
-        rows = pixels[2 * top : 2 * min(top + _STRIP_ROWS, height), : 2 * width, :3]
-        sums = rows[::2, ::2].astype(np.float32)
-        for corner in (rows[::2, 1::2], rows[1::2, ::2], rows[1::2, 1::2]):
-            sums += corner
-        red, green, blue = (sums[..., i] / 4 for i in range(3))
-        gray = 0.299 * red + 0.587 * green + 0.114 * blue
-        for plane, colour, scale in ((planes[0], blue, 1.772), (planes[1], red, 1.402)):
-            level = np.rint((colour - gray) / scale + 128)
-            plane[top : top + len(level)] = np.clip(level, 0, 255)
+    for top in range(0, 2 * height, _STRIP_ROWS):
+        strip = pixels[top : min(top + _STRIP_ROWS, 2 * height), : 2 * width, :3]
+        for plane, colour in zip(planes, split_colours(strip)[1:], strict=True):
+            half = to_bytes(halve(colour) + 128)
+            plane[top // 2 : top // 2 + len(half)] = half
     return planes[0], planes[1]
 
 
