@@ -1,7 +1,7 @@
-"""Independent pieces of work on a thread pool, results in order, BLAS held to one thread.
+"""Independent pieces of work on a thread pool, results in order.
 
-Kernels release the GIL, so threads suffice. BLAS threads that spin beside ours cost more than
-they bring; inside a parallel section BLAS therefore runs on one thread.
+Kernels release the GIL, so threads suffice. Work that calls BLAS should hold it to one thread
+(threadpoolctl), as training does: BLAS threads that spin beside ours cost more than they bring.
 """
 
 from __future__ import annotations
