@@ -98,7 +98,7 @@ def test_shipped_models_keep_to_the_cells_and_improve(plane: Plane, name: str) -
         filters = filters_for_step(model.filters["luma"], STEP)
     errors = {}
     for decoder in DECODERS:
-        restored = restore_plane(held, system, decoder, filters=filters, sparsity=8)
+        restored = restore_plane(held, system, decoder, filters=filters, sparsity=4)
         errors[decoder] = float(np.square(restored - plane).mean())
         if decoder in ("refine", "consistent"):
             assert_in_cells(restored, held, system)
