@@ -32,7 +32,6 @@ from cscodec.bitstream.layout import (
     NEIGHBOURS,
     NUM_BANDS,
     NUM_CAUSAL,
-    NUM_MEASUREMENTS,
     OWN,
     SIGNED,
 )
@@ -193,9 +192,6 @@ def _predict(
     """Start the predictions of measurements first..last-1 of a patch (1-based row and column)."""
     rows = values.shape[0] - 2
     columns = values.shape[1] - 2
-    signed_last = min(last, SIGNED)
-    magnitudes = magnitudes[first:last]
-    signs = signs[first:signed_last]
     for i in range(magnitudes.size):
         magnitudes[i] = magnitude_offsets[first + i]
     for i in range(signs.size):
@@ -213,9 +209,9 @@ def _predict(
             other = values[r, c]
             step = _clipped(np.int64(other[0]) - mean, _MEAN_CLIP)
             if step != 0:
-                _add(magnitudes, magnitude_weights[source, 0, first:last], abs(step))
+                _add(magnitudes, magnitude_weights[source, 0], abs(step))
                 if first < SIGNED:
-                    _add(signs, sign_weights[source, 0, first:signed_last], step)
+                    _add(signs, sign_weights[source, 0], step)
         elif source == OWN:
             other = own
         elif source == LUMA:
@@ -225,9 +221,9 @@ def _predict(
         for j in range(1, end):
             if other[j] != 0:
                 value = _clipped(np.int64(other[j]), _VALUE_CLIP)
-                _add(magnitudes, magnitude_weights[source, j, first:last], abs(value))
+                _add(magnitudes, magnitude_weights[source, j], abs(value))
                 if j < SIGNED and first < SIGNED and source != LUMA:
-                    _add(signs, sign_weights[source, j, first:signed_last], value)
+                    _add(signs, sign_weights[source, j], value)
 
 
 @inline_kernel
@@ -411,8 +407,8 @@ def code_layer(
         Registers of the range coder with room for a decision, and its bytes.
     slots, weights, curves
         Adaptive state of the plane.
-    sign_weights, magnitude_weights : (sources, 21, 21) and (sources, 64, 64) int32
-        Linear predictors by source, its measurement, and the predicted one.
+    sign_weights, magnitude_weights : (sources, 21, n) and (sources, 64, n) int32
+        Linear predictors by source, its measurement, and the predicted one, of this layer only.
     magnitude_offsets : (64,) int32
     values : (rows + 2, columns + 2, 64) int16
         Quantised measurements in a frame of zeros, filled layer by layer.
@@ -431,8 +427,8 @@ def code_layer(
     first = _LAYER_STARTS[layer]
     last = min(_LAYER_STARTS[layer + 1], end)
     # No sum reaches 2^31: 11 sources of 64 weights of 16 bits, times 32.
-    signs = np.zeros(NUM_MEASUREMENTS, np.int32)
-    magnitudes = np.zeros(NUM_MEASUREMENTS, np.int32)
+    signs = np.zeros(sign_weights.shape[2], np.int32)
+    magnitudes = np.zeros(magnitude_weights.shape[2], np.int32)
     band_first = 0
     while _BAND_STARTS[band_first] < first:
         band_first += 1
@@ -467,7 +463,7 @@ def code_layer(
                 total: Integer = 0
                 largest: Integer = 0
                 for i in range(start, stop):
-                    size: Integer = max(np.int64(magnitudes[i]), 0)
+                    size: Integer = max(np.int64(magnitudes[i - first]), 0)
                     total += size
                     largest = max(largest, size)
                 west_count = _count_nonzero(west, start, stop)
@@ -499,6 +495,7 @@ def code_layer(
                     flag = _worth_coding(
                         wanted[r - 1, c - 1],
                         magnitudes,
+                        first,
                         start,
                         stop,
                         probability,
@@ -513,9 +510,9 @@ def code_layer(
                     band += 1
                     continue
                 for i in range(start, stop):
-                    magnitude: Integer = max(np.int64(magnitudes[i]), 0)
+                    magnitude: Integer = max(np.int64(magnitudes[i - first]), 0)
                     size_bin = _bin(magnitude)
-                    signed: Integer = np.int64(signs[i]) if i < SIGNED else 0
+                    signed: Integer = np.int64(signs[i - first]) if i < SIGNED else 0
                     signed_bin = min((abs(signed) + 1024) >> 11, 7)
                     west_size: Integer = abs(np.int64(west[i]))
                     north_size: Integer = abs(np.int64(north[i]))
@@ -649,11 +646,8 @@ def code_layer(
                     else:
                         negative = code_bit(state, data, decoding, 32768, negative)
                     own[i] = -level if negative else level
-                    _add(
-                        magnitudes[i + 1 : last],
-                        magnitude_weights[OWN, i, i + 1 : last],
-                        min(level, _VALUE_CLIP),
-                    )
+                    # Also changes predictions of measurements already coded: nobody asks for them.
+                    _add(magnitudes, magnitude_weights[OWN, i], min(level, _VALUE_CLIP))
                 band += 1
 
 
@@ -718,6 +712,7 @@ def _more_rate(magnitude: Integer) -> Integer:
 def _worth_coding(
     wanted: Array,
     magnitudes: Array,
+    first: Integer,
     start: Integer,
     stop: Integer,
     probability: Integer,
@@ -731,7 +726,7 @@ def _worth_coding(
     for i in range(start, stop):
         size: Integer = abs(np.int64(wanted[i]))
         largest = max(largest, size)
-        magnitude: Integer = max(np.int64(magnitudes[i]), 64)
+        magnitude: Integer = max(np.int64(magnitudes[i - first]), 64)
         # Rate of "zero" and "not zero" for an exponential of the predicted mean.
         p = (magnitude << 12) // (magnitude + MAGNITUDE_ONE)
         zero_rate = np.int64(COST[4096 - p])

@@ -6,6 +6,7 @@ on to the next. The tables that a tile starts from come with the model, or are n
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -130,17 +131,25 @@ class CoderTables:
         )
 
     @cached_property
-    def predictors(self) -> list[Predictors]:
-        """The linear predictors of each plane."""
+    def predictors(self) -> list[list[Predictors]]:
+        """The linear predictors of each plane, by layer."""
         return [
-            Predictors(
-                mean=self.mean_predictors[plane].astype(np.int32),
-                sign=self.sign_predictors[plane].astype(np.int32),
-                magnitude=self.magnitude_predictors[plane].astype(np.int32),
-                magnitude_offset=self.magnitude_offsets[plane].astype(np.int32),
-            )
+            [
+                Predictors(
+                    mean=self.mean_predictors[plane].astype(np.int32),
+                    sign=_layer_weights(self.sign_predictors[plane], first, min(last, SIGNED)),
+                    magnitude=_layer_weights(self.magnitude_predictors[plane], first, last),
+                    magnitude_offset=self.magnitude_offsets[plane].astype(np.int32),
+                )
+                for first, last in itertools.pairwise(LAYERS)
+            ]
             for plane in range(NUM_PLANES)
         ]
+
+
+def _layer_weights(weights: Array, first: int, last: int) -> Array:
+    """Weights of what one layer predicts, side by side in memory."""
+    return np.ascontiguousarray(weights[..., first:last], np.int32)
 
 
 class Mixer(NamedTuple):
@@ -224,7 +233,7 @@ class TileState:
         for number, values in enumerate(self.values):
             if number == 1 and layer > 0:
                 luma = magnitudes_at(self.values[0], self.shapes[1])
-            mixer, predictors = self.mixers[number], self.predictors[number]
+            mixer, predictors = self.mixers[number], self.predictors[number][layer]
             if layer == 0:
                 kernels.code_means(
                     coder, data, decoding, *mixer, predictors.mean, values, wanted[number]
