@@ -18,31 +18,18 @@ import numpy.typing as npt
 from cscodec.alpha import pack_alpha, unpack_alpha
 from cscodec.bitstream import container
 from cscodec.bitstream.container import DEFAULT_MAX_PIXELS, Container, Header
-from cscodec.bitstream.contexts import CoderTables, Values, decode_tile, encode_tile
-from cscodec.bitstream.layout import NUM_MEASUREMENTS, num_layers
-from cscodec.bitstream.quantize import scaled, step_code, step_for_quality
-from cscodec.colour import double, halve, join_colours, split_colours
+from cscodec.bitstream.layout import NUM_MEASUREMENTS
+from cscodec.bitstream.quantize import step_code, step_for_quality
+from cscodec.decoding import DecodingJob
+from cscodec.encoding import ROUNDED_CELL, ZERO_CELL, EncodingJob, Subsampling
 from cscodec.errors import InvalidInputError, ModelMismatchError
-from cscodec.model import Model, System, find_model, load_model
-from cscodec.parallel import parallel_map
+from cscodec.model import Model, find_model, load_model
 from cscodec.rate_control import Target, step_for_target
-from cscodec.restoration import DECODERS, Quantised, restore_plane
-from cscodec.sensing.filters import check_filters, filters_for_step
-from cscodec.sensing.patches import extract_patches, patch_grid
-from cscodec.sensing.pursuit import multiplied
+from cscodec.restoration import DECODERS
 
 Pixels = npt.NDArray[np.uint8]
 Float32Array = npt.NDArray[np.float32]
-Subsampling = Literal["auto", "4:2:0", "4:4:4"]
 Decoder = Literal["refine", "consistent", "linear", "omp"]
-
-#: Below this step, chroma keeps its full size under subsampling="auto".
-_FULL_CHROMA_STEP = 6.0
-_CHROMA_STEP_RATIO = 1.0
-RATE_WEIGHT = 0.055  #: λ of the search for quantised values: squared steps per bit
-#: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
-_ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
-_MARGIN = 2  # patches around a tile that restoring it looks at
 
 
 def encode(
@@ -124,7 +111,7 @@ def encode(
         measurements=measurements,
         step_code=step_code(step_for_quality(quality) if step is None else step),
         chroma_step_code=step_code(1),
-        zero_cell=round(64 * (ZERO_CELL if effort > 0 else _ROUNDED_CELL)),
+        zero_cell=round(64 * (ZERO_CELL if effort > 0 else ROUNDED_CELL)),
         model_id=chosen.model_id,
     )
     extras = Container(
@@ -135,7 +122,7 @@ def encode(
         exif,
         xmp,
     )
-    job = _EncodingJob(colours, chosen, subsampling, effort, workers)
+    job = EncodingJob(colours, chosen, subsampling, effort, workers)
 
     if target is None:
         return job.file(extras)
@@ -220,7 +207,7 @@ def decode(
         )
     used = 0 if preview else header.measurements if measurements is None else measurements
     box = _checked_region(region, header)
-    job = _DecodingJob(parts, chosen, decoder, sparsity, used, workers)
+    job = DecodingJob(parts, chosen, decoder, sparsity, used, workers)
     pixels = job.pixels(box)
     if header.has_alpha:
         x, y, width, height = box
@@ -231,244 +218,6 @@ def decode(
         colours = pixels if pixels.ndim == 3 else pixels[..., None]
         pixels = np.concatenate([colours, alpha[..., None]], axis=2)
     return pixels
-
-
-class _EncodingJob:
-    """One picture on its way into a file; its measurements can be kept for several steps."""
-
-    def __init__(
-        self,
-        colours: Pixels,
-        model: Model,
-        subsampling: Subsampling,
-        effort: int,
-        workers: int | None,
-    ) -> None:
-        self.colours = colours
-        self.model = model
-        self.subsampling = subsampling
-        self.effort = effort
-        self.workers = workers
-        self.tables = CoderTables.from_mapping(model.tables)
-        self.kept: dict[tuple[int, bool], list[Float32Array]] = {}
-
-    def file(self, parts: Container, *, keep: bool = False) -> bytes:
-        """Return the file for the step of ``parts.header``."""
-        step = parts.header.step
-        full = self.subsampling == "4:4:4" or (
-            self.subsampling == "auto" and step < _FULL_CHROMA_STEP
-        )
-        header = replace(
-            parts.header,
-            full_chroma=full and parts.header.num_colours == 3,
-            chroma_step_code=step_code(min(max(step * _CHROMA_STEP_RATIO, 0.25), 1000)),
-        )
-
-        def encode_one(tile: int) -> list[bytes]:
-            measured = self.measured(header, tile, keep)
-            wanted = [
-                scaled(plane, header.step if number == 0 else header.chroma_step)
-                for number, plane in enumerate(measured)
-            ]
-            segments, _ = encode_tile(
-                wanted,
-                self.tables,
-                measurements=header.measurements,
-                rate_weight=RATE_WEIGHT if self.effort > 0 else 0.0,
-            )
-            return segments
-
-        tiles = list(parallel_map(encode_one, range(header.num_tiles), self.workers))
-        layers = [list(layer) for layer in zip(*tiles, strict=True)]
-        return container.pack(replace(parts, header=header, segments=layers))
-
-    def measured(self, header: Header, tile: int, keep: bool) -> list[Float32Array]:
-        """Measurements of a tile in the orthonormal basis: per plane (rows, columns, 64)."""
-        key = (tile, header.full_chroma)
-        if key in self.kept:
-            return self.kept[key]
-        x, y, width, height = header.tile_box(tile)
-        colours = self.colours[y : y + height, x : x + width]
-        measured = measure_colours(colours, self.model, full_chroma=header.full_chroma)
-        if keep:
-            self.kept[key] = measured
-        return measured
-
-
-class _DecodingJob:
-    """One file on its way to pixels."""
-
-    def __init__(
-        self,
-        parts: Container,
-        model: Model,
-        decoder: str,
-        sparsity: int,
-        measurements: int,
-        workers: int | None,
-    ) -> None:
-        self.header = parts.header
-        self.segments = parts.segments
-        self.systems = (model.luma, model.chroma)
-        self.tables = CoderTables.from_mapping(model.tables)
-        check_filters(model.filters)
-        steps = (parts.header.step, parts.header.chroma_step)
-        self.filters = [
-            filters_for_step(model.filters[name], step) if name in model.filters else None
-            for name, step in zip(("luma", "chroma"), steps, strict=True)
-        ]
-        self.decoder = decoder
-        self.sparsity = sparsity
-        self.measurements = measurements
-        self.workers = workers
-
-    def pixels(self, box: tuple[int, int, int, int]) -> Pixels:
-        """Colour samples of a part of the picture."""
-        header = self.header
-        x, y, width, height = box
-        size = container.TILE_SIZE
-        rows, columns = header.tile_grid
-        wanted = [
-            row * columns + column
-            for row in range(y // size, (y + height - 1) // size + 1)
-            for column in range(x // size, (x + width - 1) // size + 1)
-        ]
-        around = sorted(
-            {
-                row * columns + column
-                for tile in wanted
-                for row in range(max(0, tile // columns - 1), min(rows, tile // columns + 2))
-                for column in range(max(0, tile % columns - 1), min(columns, tile % columns + 2))
-            }
-        )
-        planes = self._empty_planes()
-        for tile, values in zip(
-            around, parallel_map(self._values, around, self.workers), strict=True
-        ):
-            for plane, part in zip(planes, values, strict=True):
-                top, left = self._patch_origin(tile, plane.shape)
-                plane[top : top + part.shape[0], left : left + part.shape[1]] = part
-        shape = (height, width) if header.num_colours == 1 else (height, width, 3)
-        out = np.empty(shape, np.uint8)
-
-        def restore(tile: int) -> None:
-            tile_x, tile_y, tile_width, tile_height = header.tile_box(tile)
-            part = self._restored(tile, planes)
-            left, top = max(x, tile_x), max(y, tile_y)
-            right = min(x + width, tile_x + tile_width)
-            bottom = min(y + height, tile_y + tile_height)
-            out[top - y : bottom - y, left - x : right - x] = part[
-                top - tile_y : bottom - tile_y, left - tile_x : right - tile_x
-            ]
-
-        for _ in parallel_map(restore, wanted, self.workers):
-            pass
-        return out
-
-    def _empty_planes(self) -> list[Values]:
-        header = self.header
-        planes = []
-        for number in range(header.num_colours):
-            unit = 8 if number == 0 or header.full_chroma else 16
-            rows, columns = -(-header.height // unit), -(-header.width // unit)
-            planes.append(np.zeros((rows, columns, NUM_MEASUREMENTS), np.int16))
-        return planes
-
-    def _patch_origin(self, tile: int, shape: tuple[int, ...]) -> tuple[int, int]:
-        """First patch row and column of a tile in a plane of this many patches."""
-        x, y, _, _ = self.header.tile_box(tile)
-        unit = (
-            8
-            if shape[0] == -(-self.header.height // 8) and (shape[1] == -(-self.header.width // 8))
-            else 16
-        )
-        return y // unit, x // unit
-
-    def _values(self, tile: int) -> list[Values]:
-        layers = [layer[tile] for layer in self.segments if tile < len(layer)]
-        if self.measurements < self.header.measurements:
-            layers = layers[: num_layers(self.measurements)]
-        values = decode_tile(
-            layers,
-            self.header.patch_grids(tile),
-            self.tables,
-            measurements=self.header.measurements,
-        )
-        for plane in values:
-            plane[..., self.measurements + 1 :] = 0
-        return values
-
-    def _restored(self, tile: int, planes: list[Values]) -> Pixels:
-        """Pixels of one tile."""
-        header = self.header
-        _, _, width, height = header.tile_box(tile)
-        restored = []
-        for number, plane in enumerate(planes):
-            halved = number > 0 and not header.full_chroma
-            top, left = self._patch_origin(tile, plane.shape)
-            rows, columns = header.patch_grids(tile)[number]
-            first_row, first_column = max(0, top - _MARGIN), max(0, left - _MARGIN)
-            quantised = Quantised(
-                values=plane[
-                    first_row : top + rows + _MARGIN, first_column : left + columns + _MARGIN
-                ],
-                step=header.step if number == 0 else header.chroma_step,
-                zero_cell=header.zero_cell / 64,
-                measurements=self.measurements,
-            )
-            samples = restore_plane(
-                quantised,
-                self.systems[number > 0],
-                self.decoder,
-                filters=self.filters[number > 0],
-                sparsity=self.sparsity,
-            )
-            y, x = 8 * (top - first_row), 8 * (left - first_column)
-            # Samples beyond the picture's edge are padding, not picture.
-            total_rows = -(-header.height // (2 if halved else 1))
-            total_columns = -(-header.width // (2 if halved else 1))
-            samples = samples[: total_rows - 8 * first_row, : total_columns - 8 * first_column]
-            if halved:
-                samples, y, x = double(samples), 2 * y, 2 * x
-            restored.append(samples[y : y + height, x : x + width])
-        return join_colours(restored)
-
-
-def measure_colours(colours: Pixels, model: Model, *, full_chroma: bool) -> list[Float32Array]:
-    """Take the measurements of a picture or tile in the models' orthonormal bases.
-
-    Parameters
-    ----------
-    colours : ndarray, (H, W) or (H, W, 3) uint8
-    model : Model
-    full_chroma : bool
-        Whether chroma keeps its size (4:4:4) or is halved (4:2:0).
-
-    Returns
-    -------
-    list of ndarray, (rows, columns, 64) float32
-        Per plane: 8 times the mean of every patch, then its measurements; zeros after the last.
-    """
-    planes = split_colours(colours)
-    if not full_chroma:
-        planes[1:] = [halve(plane) for plane in planes[1:]]
-    measured = []
-    for number, plane in enumerate(planes):
-        transform = _analysis(model.chroma if number > 0 else model.luma)
-        grid = patch_grid((plane.shape[0], plane.shape[1]))
-        measured.append(multiplied(extract_patches(plane), transform).reshape(*grid, -1))
-    return measured
-
-
-def _analysis(system: System) -> Float32Array:
-    """Return the orthonormal transform of a patch, (64, 64) float32, inputs along rows.
-
-    Column 0 is the mean times 8; columns beyond the model's measurements are zero.
-    """
-    transform = np.zeros((NUM_MEASUREMENTS, NUM_MEASUREMENTS), np.float32)
-    transform[:, 0] = 1 / 8
-    transform[:, 1 : 1 + system.num_measurements] = system.basis.T
-    return transform
 
 
 def _checked_pixels(image: npt.ArrayLike) -> Pixels:

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
 _BASE = {"errors", "_jit", "parallel"}
-_PARTS = {"alpha", "colour", "describe", "rate_control", "restoration"}  # of the codec
+_PARTS = {"alpha", "colour", "decoding", "describe", "encoding", "rate_control", "restoration"}
 _CORE = _BASE | {"sensing", "model", "bitstream", "codec"} | _PARTS
 _MEASURES = {"evaluation.metrics", "evaluation.report"}  # leaves: numbers in, numbers or text out
 ALLOWED: dict[str, set[str]] = {
@@ -33,6 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "colour": {"errors"},
     "rate_control": {"errors", "bitstream"},
     "restoration": _BASE | {"sensing", "model", "bitstream"},
+    "encoding": _BASE | {"sensing", "model", "bitstream", "colour"},
+    "decoding": _BASE | {"sensing", "model", "bitstream", "colour", "restoration"},
     "codec": _CORE - {"codec", "describe"},
     "describe": _BASE | {"sensing", "model", "bitstream"},
     "learning": _CORE | {"images"} | _MEASURES,

@@ -13,7 +13,7 @@ from strategies import odd_model, plain_model, sample
 
 from cscodec.bitstream.contexts import encode_tile, neutral_tables
 from cscodec.bitstream.quantize import dequantize, scaled
-from cscodec.codec import measure_colours
+from cscodec.encoding import measure_colours
 from cscodec.model import Model, System, load_model
 from cscodec.restoration import DECODERS, Quantised, linear_plane, restore_plane, synthesis
 from cscodec.sensing.filters import filters_for_step

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cscodec.bitstream.contexts import CoderTables, encode_tile
 from cscodec.bitstream.quantize import scaled
-from cscodec.codec import RATE_WEIGHT, ZERO_CELL, measure_colours
+from cscodec.encoding import RATE_WEIGHT, ZERO_CELL, measure_colours
 from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
 from cscodec.restoration import Quantised, clean_plane, synthesis

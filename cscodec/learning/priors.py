@@ -28,7 +28,7 @@ from cscodec.bitstream.layout import (
     SIGNED,
 )
 from cscodec.bitstream.quantize import scaled
-from cscodec.codec import RATE_WEIGHT, measure_colours
+from cscodec.encoding import RATE_WEIGHT, measure_colours
 from cscodec.model import Model
 
 Array = npt.NDArray[Any]

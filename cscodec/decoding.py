@@ -1,0 +1,163 @@
+"""The decoder: a file's tiles to measurements to pixels.
+
+Restoring a tile looks a little over its borders, so all measurements that a part of the picture
+needs are decoded first; then its tiles are restored, each by itself, on several threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.bitstream import container
+from cscodec.bitstream.container import Container
+from cscodec.bitstream.contexts import CoderTables, Values, decode_tile
+from cscodec.bitstream.layout import NUM_MEASUREMENTS, num_layers
+from cscodec.colour import double, join_colours
+from cscodec.model import Model
+from cscodec.parallel import parallel_map
+from cscodec.restoration import Quantised, restore_plane
+from cscodec.sensing.filters import check_filters, filters_for_step
+
+Pixels = npt.NDArray[np.uint8]
+
+_MARGIN = 2  # patches around a tile that restoring it looks at
+
+
+class DecodingJob:
+    """One file on its way to pixels."""
+
+    def __init__(
+        self,
+        parts: Container,
+        model: Model,
+        decoder: str,
+        sparsity: int,
+        measurements: int,
+        workers: int | None,
+    ) -> None:
+        self.header = parts.header
+        self.segments = parts.segments
+        self.systems = (model.luma, model.chroma)
+        self.tables = CoderTables.from_mapping(model.tables)
+        check_filters(model.filters)
+        steps = (parts.header.step, parts.header.chroma_step)
+        self.filters = [
+            filters_for_step(model.filters[name], step) if name in model.filters else None
+            for name, step in zip(("luma", "chroma"), steps, strict=True)
+        ]
+        self.decoder = decoder
+        self.sparsity = sparsity
+        self.measurements = measurements
+        self.workers = workers
+
+    def pixels(self, box: tuple[int, int, int, int]) -> Pixels:
+        """Colour samples of a part of the picture."""
+        header = self.header
+        x, y, width, height = box
+        size = container.TILE_SIZE
+        rows, columns = header.tile_grid
+        wanted = [
+            row * columns + column
+            for row in range(y // size, (y + height - 1) // size + 1)
+            for column in range(x // size, (x + width - 1) // size + 1)
+        ]
+        around = sorted(
+            {
+                row * columns + column
+                for tile in wanted
+                for row in range(max(0, tile // columns - 1), min(rows, tile // columns + 2))
+                for column in range(max(0, tile % columns - 1), min(columns, tile % columns + 2))
+            }
+        )
+        planes = self._empty_planes()
+        for tile, values in zip(
+            around, parallel_map(self._values, around, self.workers), strict=True
+        ):
+            for plane, part in zip(planes, values, strict=True):
+                top, left = self._patch_origin(tile, plane.shape)
+                plane[top : top + part.shape[0], left : left + part.shape[1]] = part
+        shape = (height, width) if header.num_colours == 1 else (height, width, 3)
+        out = np.empty(shape, np.uint8)
+
+        def restore(tile: int) -> None:
+            tile_x, tile_y, tile_width, tile_height = header.tile_box(tile)
+            part = self._restored(tile, planes)
+            left, top = max(x, tile_x), max(y, tile_y)
+            right = min(x + width, tile_x + tile_width)
+            bottom = min(y + height, tile_y + tile_height)
+            out[top - y : bottom - y, left - x : right - x] = part[
+                top - tile_y : bottom - tile_y, left - tile_x : right - tile_x
+            ]
+
+        for _ in parallel_map(restore, wanted, self.workers):
+            pass
+        return out
+
+    def _empty_planes(self) -> list[Values]:
+        header = self.header
+        planes = []
+        for number in range(header.num_colours):
+            unit = 8 if number == 0 or header.full_chroma else 16
+            rows, columns = -(-header.height // unit), -(-header.width // unit)
+            planes.append(np.zeros((rows, columns, NUM_MEASUREMENTS), np.int16))
+        return planes
+
+    def _patch_origin(self, tile: int, shape: tuple[int, ...]) -> tuple[int, int]:
+        """First patch row and column of a tile in a plane of this many patches."""
+        x, y, _, _ = self.header.tile_box(tile)
+        unit = (
+            8
+            if shape[0] == -(-self.header.height // 8) and (shape[1] == -(-self.header.width // 8))
+            else 16
+        )
+        return y // unit, x // unit
+
+    def _values(self, tile: int) -> list[Values]:
+        layers = [layer[tile] for layer in self.segments if tile < len(layer)]
+        if self.measurements < self.header.measurements:
+            layers = layers[: num_layers(self.measurements)]
+        values = decode_tile(
+            layers,
+            self.header.patch_grids(tile),
+            self.tables,
+            measurements=self.header.measurements,
+        )
+        for plane in values:
+            plane[..., self.measurements + 1 :] = 0
+        return values
+
+    def _restored(self, tile: int, planes: list[Values]) -> Pixels:
+        """Pixels of one tile."""
+        header = self.header
+        _, _, width, height = header.tile_box(tile)
+        restored = []
+        for number, plane in enumerate(planes):
+            halved = number > 0 and not header.full_chroma
+            top, left = self._patch_origin(tile, plane.shape)
+            rows, columns = header.patch_grids(tile)[number]
+            first_row, first_column = max(0, top - _MARGIN), max(0, left - _MARGIN)
+            quantised = Quantised(
+                values=plane[
+                    first_row : top + rows + _MARGIN, first_column : left + columns + _MARGIN
+                ],
+                step=header.step if number == 0 else header.chroma_step,
+                zero_cell=header.zero_cell / 64,
+                measurements=self.measurements,
+            )
+            samples = restore_plane(
+                quantised,
+                self.systems[number > 0],
+                self.decoder,
+                filters=self.filters[number > 0],
+                sparsity=self.sparsity,
+            )
+            y, x = 8 * (top - first_row), 8 * (left - first_column)
+            # Samples beyond the picture's edge are padding, not picture.
+            total_rows = -(-header.height // (2 if halved else 1))
+            total_columns = -(-header.width // (2 if halved else 1))
+            samples = samples[: total_rows - 8 * first_row, : total_columns - 8 * first_column]
+            if halved:
+                samples, y, x = double(samples), 2 * y, 2 * x
+            restored.append(samples[y : y + height, x : x + width])
+        return join_colours(restored)
