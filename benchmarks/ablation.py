@@ -1,0 +1,305 @@
+"""What each part of the codec buys: BD-rates of codecs that lack one, against the whole.
+
+    python benchmarks/ablation.py            # ten minutes of CPU; JSON and docs/ablation.md
+    python benchmarks/ablation.py --page     # only the page, from the committed JSON
+
+Needs the environment variable CSCODEC_DATA: a folder with table2/, kodak12/ and train/photos.
+Variants that change the basis or the coder itself get tables (and filters) of their own. As that
+takes long it is done on every sixth training picture, in gray, and they are held against the whole
+codec with tables and filters from the same pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ablation_models import (
+    other_bases,
+    relearn,
+    states_without_predictors,
+    training_crops,
+)
+from ablation_page import page
+from ablation_patches import PATCHES, measure_patched
+from machine import describe_machine
+from PIL import Image
+from rate_distortion import QUALITIES, RATE_RANGE, pictures
+
+from cscodec.bitstream import container, contexts
+from cscodec.bitstream._range_coder import POSITION
+from cscodec.bitstream.contexts import CoderTables, TileState, neutral_tables
+from cscodec.bitstream.quantize import WANTED_UNIT
+from cscodec.codec import decode, encode
+from cscodec.evaluation import report
+from cscodec.evaluation.rate_distortion import Point, bd_rate_of, mean_bd_rate, measure
+from cscodec.model import Model, load_model
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks/results/ablation.json"
+PAGE = ROOT / "docs/ablation.md"
+
+#: Between the steps that filters are learned at, where a picture's step will usually lie.
+STEPS = (7.0, 10.0, 15.0, 22.0, 33.0, 50.0)
+SETS = ("table2", "kodak12")
+EVERY = 6  #: of how many training pictures one is used
+FULL, RELEARNED, LINEAR = "full codec", "relearned", "linear"
+
+Pixels = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A codec that lacks something.
+
+    Attributes
+    ----------
+    key : str
+        Its name in the JSON.
+    part, description : str
+        What it lacks, and what it has instead.
+    model : Model
+    encoding : mapping
+        Options of :func:`cscodec.encode`.
+    decoder : str
+    against : str
+        Key of the variant that it is held against.
+    sets : sequence of str
+    one_segment : bool
+        Count the bytes of a file that has one segment per tile, for all its layers.
+    patched : bool
+        Let :mod:`ablation_patches` measure it; the model serves all but its tables.
+    """
+
+    key: str
+    part: str
+    description: str
+    model: Model
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    decoder: Any = "refine"
+    against: str = FULL
+    sets: Sequence[str] = SETS
+    one_segment: bool = False
+    patched: bool = False
+
+    def code(self, pixels: Pixels, step: float) -> tuple[bytes, Pixels]:
+        """Return the file and what it decodes to."""
+        data = encode(pixels, step=step, model=self.model, workers=1, **self.encoding)
+        decoded = decode(data, model=self.model, decoder=self.decoder, workers=1)
+        return (as_one_segment(data, self.model) if self.one_segment else data), decoded
+
+
+def variants(model: Model, crops: Sequence[Pixels]) -> list[Variant]:
+    """Every codec of the table; those with a basis of their own learn from ``crops``."""
+    learned = dict(model.tables)
+    neutral = neutral_tables().as_mapping()
+    predictors = {name for name in learned if "predictors" in name or "offsets" in name}
+    only_predictors = {name: (learned if name in predictors else neutral)[name] for name in learned}
+    unpredicting = {
+        kind: {name: (neutral if name.startswith(kind) else learned)[name] for name in learned}
+        for kind in ("mean", "sign", "magnitude")
+    }
+    without_filters = replace(model, filters={})
+    # Filters of zeros change nothing: what is left is shrinkage.
+    unfiltered = replace(model, filters={k: np.zeros_like(v) for k, v in model.filters.items()})
+    bases = other_bases(model.luma, crops)
+    relearned = {name: relearn(model, basis, crops) for name, basis in bases.items()}
+    own = relearn(model, model.luma.basis, crops)
+    unpredicted = replace(own, tables=states_without_predictors(own, crops))
+    coder, basis, restoration = "entropy coder", "basis", "restoration"
+    alone: dict[str, Any] = {"against": RELEARNED, "sets": SETS[:1]}
+    return [
+        Variant(FULL, "", "", model),
+        Variant("omp", restoration, "averages of OMP codes", without_filters),
+        Variant("shrinkage", restoration, "shrinkage, no learned filters", unfiltered),
+        Variant(
+            "consistent", restoration, "OMP, K = 4, patch by patch, into the cells", model,
+            decoder="consistent",
+        ),
+        Variant(LINEAR, restoration, "none: middles of the cells", model, decoder=LINEAR),
+        Variant("effort 0", "search", "plain rounding", model, {"effort": 0}),
+        Variant("neutral", coder, "no learned tables at all", replace(model, tables={})),
+        Variant(
+            "predictors", coder, "learned predictors, neutral states",
+            replace(model, tables=only_predictors),
+        ),
+        *(
+            Variant(
+                f"no {kind} predictors", coder, f"neutral predictors of {kind}s",
+                replace(model, tables=tables),
+            )
+            for kind, tables in unpredicting.items()
+        ),
+        Variant(
+            "unpredicted", coder, "neutral predictors, states learned anew", unpredicted, **alone
+        ),
+        *(
+            Variant(key, coder, patch.description, own, patched=True, **alone)
+            for key, patch in PATCHES.items()
+        ),
+        *(Variant(name, basis, name, relearned[name], **alone) for name in bases),
+        Variant("one segment", "layers", "one segment per tile", model, one_segment=True),
+        Variant(
+            "4:4:4", "chroma at half size", "4:4:4", model, {"subsampling": "4:4:4"},
+            sets=SETS[1:],
+        ),
+        Variant(
+            RELEARNED, "training pictures", "fewer, gray, for tables and filters", own,
+            sets=SETS[:1],
+        ),
+        Variant(
+            "none", "all but layers", "cosines, no learned tables, plain rounding, linear decoder",
+            replace(relearned["cosine transform"], tables={}, filters={}), {"effort": 0},
+            decoder=LINEAR, sets=SETS[:1],
+        ),
+    ]  # fmt: skip
+
+
+def as_one_segment(data: bytes, model: Model) -> bytes:
+    """Return a file's values in one segment per tile. Only its size means anything.
+
+    Nothing else changes: states and the order of values are those of the layered file.
+    """
+    parts = container.unpack(data)
+    header = parts.header
+    tables = CoderTables.from_mapping(model.tables)
+    merged = []
+    for tile in range(header.num_tiles):
+        segments = [layer[tile] for layer in parts.segments]
+        shapes = header.patch_grids(tile)
+        values = contexts.decode_tile(segments, shapes, tables, measurements=header.measurements)
+        wanted = [plane.astype(np.int32) * WANTED_UNIT for plane in values]
+        state = TileState(shapes, tables, header.measurements)
+        coder = contexts._registers()
+        buffer = np.empty(sum(map(len, segments)) + 64, np.uint8)
+        for layer in range(header.num_layers):
+            state.code_layer(coder, buffer, False, layer, wanted)
+        if any((a != b).any() for a, b in zip(values, state.inner_values(), strict=True)):
+            raise AssertionError("values changed on the way")
+        merged.append(contexts._finish(coder, buffer[: coder[POSITION]].tobytes()))
+    return container.pack(replace(parts, segments=[merged]))
+
+
+Curves = dict[str, dict[str, dict[str, list[Point]]]]  # variant -> set -> picture -> points
+
+
+def run(
+    compared: Sequence[Variant],
+    paths: Mapping[str, Sequence[Path]],
+    steps: Sequence[float] = STEPS,
+    workers: int = 2,
+    verbose: bool = True,
+) -> Curves:
+    """Measure every variant on the pictures of its sets."""
+    curves: Curves = {}
+    for variant in compared:
+        started = time.perf_counter()
+        curves[variant.key] = {
+            name: measure_patched(variant.key, variant.model, EVERY, paths[name], steps, workers)
+            if variant.patched
+            else {
+                path.stem: measure(
+                    np.asarray(Image.open(path)), variant.code, steps, workers=workers
+                )
+                for path in paths[name]
+            }
+            for name in variant.sets
+        }
+        if verbose:
+            print(f"{variant.key}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
+    return curves
+
+
+def summarise(compared: Sequence[Variant], curves: Curves) -> list[dict[str, Any]]:
+    """BD-rates in per cent: how many more bytes a codec needs without the part."""
+    rows = []
+    for variant in compared[1:]:
+        rates: dict[str, Any] = {}
+        for name in variant.sets:
+            rates[name] = {}
+            own, others = curves[variant.key][name], curves[variant.against][name]
+            for quality in QUALITIES[name]:
+                by_picture = {
+                    picture: bd_rate_of(others[picture], own[picture], quality, RATE_RANGE)
+                    for picture in own
+                }
+                mean = mean_bd_rate(list(by_picture.values()))
+                rates[name][quality] = {"mean": mean} | by_picture
+        rows.append(
+            {
+                "key": variant.key,
+                "part": variant.part,
+                "instead": variant.description,
+                "against": variant.against,
+                "bd_rate_percent": rates,
+            }
+        )
+    return rows
+
+
+def layer_cost(curves: Curves) -> float:
+    """The most that layers cost in any file, as a share of the file without them."""
+    return max(
+        layered.num_bytes / single.num_bytes - 1
+        for name, by_picture in curves["one segment"].items()
+        for picture, points in by_picture.items()
+        for single, layered in zip(points, curves[FULL][name][picture], strict=True)
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="photo")
+    parser.add_argument("--page", action="store_true", help="only write the page, from the JSON")
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    if not arguments.page:
+        if "CSCODEC_DATA" not in os.environ:
+            parser.error("set CSCODEC_DATA to the folder that holds table2/, kodak12/ and train/")
+        model = load_model(arguments.model)
+        crops = training_crops(Path(os.environ["CSCODEC_DATA"]) / "train/photos", EVERY)
+        paths = {"table2": pictures("table2"), "kodak12": pictures("kodak12")[::3]}
+        started = time.process_time()
+        compared = variants(model, crops)
+        print(f"learning: {time.process_time() - started:.0f} s of CPU", file=sys.stderr)
+        curves = run(compared, paths, workers=arguments.workers)
+        record = {
+            "model": model.name,
+            "model_id": model.model_id.hex(),
+            "steps": STEPS,
+            "rate_range_bpp": RATE_RANGE,
+            "pictures": {name: [path.stem for path in found] for name, found in paths.items()},
+            "num_training_crops": len(crops),
+            "cpu_s": round(time.process_time() - started),
+            "machine": describe_machine(),
+            "largest_layer_cost": round(layer_cost(curves), 6),
+            "variants": rounded(summarise(compared, curves)),
+        }
+        arguments.json.write_text(report.json_text(record), encoding="utf-8")
+    text = page(json.loads(arguments.json.read_text(encoding="utf-8")))
+    (PAGE if arguments.json == RESULTS else arguments.json.with_suffix(".md")).write_text(
+        text, encoding="utf-8"
+    )
+
+
+def rounded(value: Any) -> Any:
+    """The same with two decimals."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return round(value, 2) if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""For ablation.py: codecs that lack a part of the entropy coder which no option switches off.
+
+The package is copied and a line of the copy is changed. In a process of its own, the copy learns
+tables anew and codes the pictures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cscodec.evaluation.rate_distortion import Point
+from cscodec.model import Model, load_model
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A line of a file of the package, and what takes its place."""
+
+    description: str
+    file: str
+    line: str
+    replacement: str
+
+
+_RANGE_CODER = "bitstream/_range_coder.py"
+PATCHES = {
+    "first context": Patch(
+        "one context per decision, its first; no mixing",
+        _RANGE_CODER,
+        "total += logit * (np.int64(weights[first, k]) + np.int64(weights[second, k]))",
+        "total += (logit << 16) if k == 0 else 0",
+    ),
+    "fixed weights": Patch(
+        "mixing with equal weights that do not learn",
+        _RANGE_CODER,
+        "WEIGHT_RATE = 10",
+        "WEIGHT_RATE = 0",
+    ),
+    "no curves": Patch(
+        "no curves after mixing",
+        _RANGE_CODER,
+        "(np.int64(SQUASH[position]) + 3 * adapted) >> 2",
+        "np.int64(SQUASH[position])",
+    ),
+    "four neighbours": Patch(
+        "predictions from the four neighbours coded before",
+        "learning/priors.py",
+        "end = last if source < NUM_CAUSAL else first",
+        "end = last if source < NUM_CAUSAL else 1",
+    ),
+}
+
+
+def copy_patched(patch: Patch, folder: Path) -> None:
+    """Copy the package into a folder and change it.
+
+    Raises
+    ------
+    ValueError
+        If the line to change is not there exactly once.
+    """
+    shutil.copytree(
+        ROOT / "cscodec", folder / "cscodec", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    path = folder / "cscodec" / patch.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(patch.line) != 1:
+        raise ValueError(
+            f"{patch.file} has {patch.line!r} {text.count(patch.line)} times, not once"
+        )
+    path.write_text(text.replace(patch.line, patch.replacement), encoding="utf-8")
+
+
+def measure_patched(
+    key: str, model: Model, every: int, paths: Sequence[Path], steps: Sequence[float], workers: int
+) -> dict[str, list[Point]]:
+    """Points of each picture, by a codec that lacks what ``PATCHES[key]`` takes away.
+
+    Its tables are learned from every n-th training picture; the rest of the model stays.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy_patched(PATCHES[key], folder)
+        model.save(folder / "model.safetensors")
+        task = {
+            "folder": name,
+            "every": every,
+            "paths": [str(path) for path in paths],
+            "steps": list(steps),
+            "workers": workers,
+        }
+        subprocess.run(
+            [sys.executable, __file__, json.dumps(task)],
+            check=True,
+            env=os.environ | {"PYTHONPATH": name},
+        )
+        points = json.loads((folder / "points.json").read_text(encoding="utf-8"))
+    return {picture: [Point(**point) for point in found] for picture, found in points.items()}
+
+
+def main() -> None:
+    """Measure within the copied package: the other side of :func:`measure_patched`."""
+    from ablation import Variant, run
+    from ablation_models import relearn_tables, training_crops
+
+    import cscodec
+
+    task = json.loads(sys.argv[1])
+    folder = Path(task["folder"])
+    if not Path(cscodec.__file__).is_relative_to(folder):
+        raise RuntimeError(f"{cscodec.__file__} is not the copy in {folder}")
+    crops = training_crops(Path(os.environ["CSCODEC_DATA"]) / "train/photos", task["every"])
+    model = relearn_tables(load_model(folder / "model.safetensors"), crops)
+    paths = {"table2": [Path(path) for path in task["paths"]]}
+    patched = Variant("patched", "", "", model, sets=list(paths))
+    curves = run([patched], paths, task["steps"], task["workers"], verbose=False)["patched"]
+    points = {
+        picture: [asdict(point) for point in found] for picture, found in curves["table2"].items()
+    }
+    (folder / "points.json").write_text(json.dumps(points), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
