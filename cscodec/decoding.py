@@ -74,9 +74,9 @@ class DecodingJob:
         for tile, values in zip(
             around, parallel_map(self._values, around, self.workers), strict=True
         ):
-            for plane, part in zip(planes, values, strict=True):
-                top, left = self._patch_origin(tile, plane.shape)
-                plane[top : top + part.shape[0], left : left + part.shape[1]] = part
+            for number, part in enumerate(values):
+                top, left = self._patch_origin(tile, number)
+                planes[number][top : top + part.shape[0], left : left + part.shape[1]] = part
         shape = (height, width) if header.num_colours == 1 else (height, width, 3)
         out = np.empty(shape, np.uint8)
 
@@ -94,24 +94,24 @@ class DecodingJob:
             pass
         return out
 
+    def _unit(self, number: int) -> int:
+        """Pixels of the picture on each side of a patch of a plane."""
+        return 8 if number == 0 or self.header.full_chroma else 16
+
     def _empty_planes(self) -> list[Values]:
         header = self.header
         planes = []
         for number in range(header.num_colours):
-            unit = 8 if number == 0 or header.full_chroma else 16
-            rows, columns = -(-header.height // unit), -(-header.width // unit)
+            rows, columns = (
+                -(-side // self._unit(number)) for side in (header.height, header.width)
+            )
             planes.append(np.zeros((rows, columns, NUM_MEASUREMENTS), np.int16))
         return planes
 
-    def _patch_origin(self, tile: int, shape: tuple[int, ...]) -> tuple[int, int]:
-        """First patch row and column of a tile in a plane of this many patches."""
+    def _patch_origin(self, tile: int, number: int) -> tuple[int, int]:
+        """First patch row and column of a tile in a plane."""
         x, y, _, _ = self.header.tile_box(tile)
-        unit = (
-            8
-            if shape[0] == -(-self.header.height // 8) and (shape[1] == -(-self.header.width // 8))
-            else 16
-        )
-        return y // unit, x // unit
+        return y // self._unit(number), x // self._unit(number)
 
     def _values(self, tile: int) -> list[Values]:
         layers = [layer[tile] for layer in self.segments if tile < len(layer)]
@@ -134,7 +134,7 @@ class DecodingJob:
         restored = []
         for number, plane in enumerate(planes):
             halved = number > 0 and not header.full_chroma
-            top, left = self._patch_origin(tile, plane.shape)
+            top, left = self._patch_origin(tile, number)
             rows, columns = header.patch_grids(tile)[number]
             first_row, first_column = max(0, top - _MARGIN), max(0, left - _MARGIN)
             quantised = Quantised(
