@@ -80,9 +80,9 @@ class DecodingJob:
         shape = (height, width) if header.num_colours == 1 else (height, width, 3)
         out = np.empty(shape, np.uint8)
 
-        def restore(tile: int) -> None:
+        def restore(tile: int, workers: int | None = 1) -> None:
             tile_x, tile_y, tile_width, tile_height = header.tile_box(tile)
-            part = self._restored(tile, planes)
+            part = self._restored(tile, planes, workers)
             left, top = max(x, tile_x), max(y, tile_y)
             right = min(x + width, tile_x + tile_width)
             bottom = min(y + height, tile_y + tile_height)
@@ -90,8 +90,11 @@ class DecodingJob:
                 top - tile_y : bottom - tile_y, left - tile_x : right - tile_x
             ]
 
-        for _ in parallel_map(restore, wanted, self.workers):
-            pass
+        if len(wanted) == 1:  # then its planes are what can be shared out
+            restore(wanted[0], self.workers)
+        else:
+            for _ in parallel_map(restore, wanted, self.workers):
+                pass
         return out
 
     def _unit(self, number: int) -> int:
@@ -127,18 +130,18 @@ class DecodingJob:
             plane[..., self.measurements + 1 :] = 0
         return values
 
-    def _restored(self, tile: int, planes: list[Values]) -> Pixels:
+    def _restored(self, tile: int, planes: list[Values], workers: int | None) -> Pixels:
         """Pixels of one tile."""
         header = self.header
         _, _, width, height = header.tile_box(tile)
-        restored = []
-        for number, plane in enumerate(planes):
+
+        def restore(number: int) -> npt.NDArray[np.float32]:
             halved = number > 0 and not header.full_chroma
             top, left = self._patch_origin(tile, number)
             rows, columns = header.patch_grids(tile)[number]
             first_row, first_column = max(0, top - _MARGIN), max(0, left - _MARGIN)
             quantised = Quantised(
-                values=plane[
+                values=planes[number][
                     first_row : top + rows + _MARGIN, first_column : left + columns + _MARGIN
                 ],
                 step=header.step if number == 0 else header.chroma_step,
@@ -159,5 +162,6 @@ class DecodingJob:
             samples = samples[: total_rows - 8 * first_row, : total_columns - 8 * first_column]
             if halved:
                 samples, y, x = double(samples), 2 * y, 2 * x
-            restored.append(samples[y : y + height, x : x + width])
-        return join_colours(restored)
+            return samples[y : y + height, x : x + width]
+
+        return join_colours(list(parallel_map(restore, range(len(planes)), workers)))
