@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidModelError, ModelNotFoundError
+from cscodec.sensing.patches import PATCH_PIXELS
 
-PATCH_SIZE = 8  #: pixels on each side of a patch
-PATCH_PIXELS = PATCH_SIZE * PATCH_SIZE
 MAX_MEASUREMENTS = PATCH_PIXELS - 1  #: the patch mean is measurement zero and not counted
 MAX_ATOMS = 4096  #: most columns that a dictionary may have
 MODEL_ID_BYTES = 8

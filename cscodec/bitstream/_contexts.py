@@ -109,27 +109,18 @@ _NEIGHBOURS = np.array(NEIGHBOURS, np.int64)
 _LAYER_STARTS = np.array(LAYERS, np.int64)
 
 
-def _half_octave_table(size: int) -> Array:
-    """Numbers to half octaves: 0 for 0, then 1, 3, 4, 5, ... for 1, 2, 3, 4 ..."""
+def _octave_table(size: int, parts: int) -> Array:
+    """Numbers to parts of octaves, a power of two of them: 0 for 0, 1 for 1, 1 + parts for 2 ..."""
     table = np.zeros(size, np.uint8)
     for value in range(1, size):
         exponent = value.bit_length() - 1
-        table[value] = 2 * exponent + 1 + ((2 * value >> exponent) & 1)
-    return table
-
-
-def _eighth_octave_table(size: int) -> Array:
-    """Numbers to eighth octaves: 0 for 0, then 1, 9, 13, 17 ... for 1, 2, 3, 4 ..."""
-    table = np.zeros(size, np.uint8)
-    for value in range(1, size):
-        exponent = value.bit_length() - 1
-        table[value] = 8 * exponent + 1 + ((8 * value >> exponent) & 7)
+        table[value] = parts * exponent + 1 + ((parts * value >> exponent) & (parts - 1))
     return table
 
 
 # Tables end where the last bin begins.
-_HALF_OCTAVES = _half_octave_table(2049)
-_EIGHTH_OCTAVES = _eighth_octave_table(449)
+_HALF_OCTAVES = _octave_table(2049, 2)
+_EIGHTH_OCTAVES = _octave_table(449, 8)
 
 
 @inline_kernel

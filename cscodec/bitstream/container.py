@@ -22,12 +22,12 @@ from cscodec.errors import (
     TruncatedError,
     UnsupportedVersionError,
 )
+from cscodec.model import MODEL_ID_BYTES
+from cscodec.sensing.patches import PATCH_SIZE
 
 SIGNATURE = b"\x8bCSC\r\n\x1a"
 FORMAT_VERSION = 0
 TILE_SIZE = 512  #: pixels on each side of a tile
-PATCH_SIZE = 8
-MODEL_ID_BYTES = 8
 MAX_DIMENSION = (1 << 24) - 1
 DEFAULT_MAX_PIXELS = 200_000_000
 

@@ -17,7 +17,6 @@ STEP_UNIT = 64  #: steps are stored as multiples of 1/64
 MIN_STEP = 0.25
 MAX_STEP = 1000.0
 WANTED_UNIT = 256  #: the encoder decides on measurements in 1/256 of a step
-CENTRE = 128.0  #: subtracted from samples before they are measured
 
 Float32Array = npt.NDArray[np.float32]
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from cscodec.evaluation.report import Series, line_chart
 from cscodec.images import Picture, write_picture
 from cscodec.learning.validation import DECODERS, restore_plane
-from cscodec.model import PATCH_SIZE, Model, System
-from cscodec.sensing.patches import extract_patches, remove_mean
+from cscodec.model import Model, System
+from cscodec.sensing.patches import PATCH_SIZE, extract_patches, remove_mean
 from cscodec.sensing.pursuit import omp
 
 PAGE_NAME = "index.html"

@@ -23,9 +23,8 @@ import numpy.typing as npt
 from cscodec.colour import halve, split_colours, to_bytes
 from cscodec.errors import CscodecError, InvalidInputError
 from cscodec.images import find_pictures, luma, read_picture
-from cscodec.model import PATCH_PIXELS, PATCH_SIZE
 from cscodec.parallel import parallel_map
-from cscodec.sensing.patches import remove_mean
+from cscodec.sensing.patches import PATCH_PIXELS, PATCH_SIZE, remove_mean
 
 WINDOW_PATCHES = 3 << 19  #: patches in memory at a time: 96 MiB
 MAX_PATCHES_PER_PICTURE = 1 << 17  #: most that one picture gives per visit, drawn at random

@@ -19,15 +19,13 @@ from cscodec.errors import InvalidInputError
 from cscodec.learning.running import RunningStatistics
 from cscodec.learning.statistics import Coder
 from cscodec.learning.usable import distinct_rows, usable_patches
+from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
 from cscodec.sensing.design import design_sensing_matrix
 from cscodec.sensing.patches import PATCH_PIXELS
 from cscodec.sensing.pursuit import multiplied
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
-
-MAX_MEASUREMENTS = PATCH_PIXELS - 1  # the mean is measurement zero
-MAX_ATOMS = 4096
 
 
 class OnlineLearner:

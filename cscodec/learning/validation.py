@@ -19,8 +19,8 @@ from cscodec.learning.corpus import (
     luma_plane,
     read_pixels,
 )
-from cscodec.model import PATCH_SIZE, System
-from cscodec.sensing.patches import assemble_patches
+from cscodec.model import System
+from cscodec.sensing.patches import PATCH_SIZE, assemble_patches
 from cscodec.sensing.reconstruct import decode_measurements, measure_plane, refine_unquantised
 
 DECODERS = ("omp", "linear", "consistent", "refine")

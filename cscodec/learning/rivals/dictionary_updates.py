@@ -23,7 +23,7 @@ from cscodec.learning.rivals.training_set import (
     Float64Array,
     scatter_matrix,
 )
-from cscodec.model import PATCH_PIXELS
+from cscodec.sensing.patches import PATCH_PIXELS
 from cscodec.sensing.pursuit import SparseCodes, omp_gram
 
 MAX_CORRELATION = 0.99  #: of two atoms; beyond it one of them is superfluous

@@ -21,7 +21,8 @@ from cscodec.learning.rivals.training_set import (
     gaussian_sensing_matrix,
     usable_patches,
 )
-from cscodec.model import PATCH_PIXELS, load_model
+from cscodec.model import load_model
+from cscodec.sensing.patches import PATCH_PIXELS
 from cscodec.sensing.pursuit import omp
 
 Solver = Literal["gradient", "closed-form"]

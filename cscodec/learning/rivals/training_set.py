@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
-from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS, PATCH_PIXELS, PATCH_SIZE
+from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
+from cscodec.sensing.patches import PATCH_PIXELS, PATCH_SIZE
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
