@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cscodec.bitstream.quantize import MAX_STEP, MIN_STEP, STEP_UNIT
+from cscodec.bitstream.quantize import MIN_STEP, STEP_UNIT
 from cscodec.errors import InvalidInputError
 
 FINEST_CODE = round(MIN_STEP * STEP_UNIT)
@@ -112,7 +112,8 @@ def step_for_target(
         low, high = sorted((safe_value, far_value))
         raise InvalidInputError(
             f"the target of {wanted:g} {unit} cannot be reached: this picture allows "
-            f"{low:.4g} to {high:.4g} {unit} (steps {MIN_STEP:g} to {MAX_STEP:g})"
+            f"{low:.4g} to {high:.4g} {unit} "
+            f"(steps {MIN_STEP:g} to {COARSEST_CODE / STEP_UNIT:g})"
         )
     while abs(safe - far) > 1:
         middle = _between(safe, far)
