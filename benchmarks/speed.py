@@ -252,7 +252,7 @@ def first_run(rounds: int, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         picture, file, back = (Path(folder) / name for name in ("in.png", "in.csc", "out.png"))
         Image.fromarray(kodak_mosaic()[:512, 128:640]).save(picture)
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(Path(folder) / "kernels")}
+        environment = os.environ | {"CSCODEC_CACHE_DIR": str(Path(folder) / "kernels")}
         total = 0.0
         commands: list[list[str | Path]] = [
             ["encode", picture, "-o", file],

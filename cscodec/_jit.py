@@ -1,49 +1,193 @@
-"""The one way kernels are compiled: Numba, without the GIL, cached on disk where possible.
+"""The one way kernels are declared and called: machine code that takes plain arrays and numbers.
 
-No fast-math anywhere: without it LLVM neither reassociates sums nor contracts a*b+c, so a kernel
-gives the same bits on every CPU. Vector code comes from loops in "axpy" order.
+A kernel is a Python function whose annotations say what it takes. Numba compiles it once; the
+machine code is kept on disk (:mod:`cscodec._machine_code`), and from then on is loaded without
+Numba, whose start takes longer than most pictures do. Kernels run without the GIL, allocate
+nothing, raise nothing and check nothing but the kind of their arguments.
+
+No fast-math on the way from a file to its pixels: without it LLVM neither reassociates sums nor
+contracts a*b+c, so a kernel gives the same bits on every CPU. Vector code comes from loops in
+"axpy" order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
-import numba
-from numba import types
-from numba.extending import intrinsic
+import numpy as np
+import numpy.typing as npt
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def kernel(function: Function) -> Function:
-    """Compile ``function`` in nopython mode on first call, releasing the GIL.
+class Kind(NamedTuple):
+    """What an argument of a kernel is: a C-contiguous array, or a number if ``ndim`` is 0."""
 
-    The compiled code is cached beside the source, or in the user's cache directory if the
-    package is installed read-only; if neither can be written, it is compiled in every process.
+    dtype: str
+    ndim: int
+
+
+_Array = npt.NDArray[Any]
+Uint8Vector = Annotated[_Array, Kind("uint8", 1)]
+Int32Vector = Annotated[_Array, Kind("int32", 1)]
+Int64Vector = Annotated[_Array, Kind("int64", 1)]
+Uint32Vector = Annotated[_Array, Kind("uint32", 1)]
+Float32Vector = Annotated[_Array, Kind("float32", 1)]
+Float64Vector = Annotated[_Array, Kind("float64", 1)]
+Int32Matrix = Annotated[_Array, Kind("int32", 2)]
+Int64Matrix = Annotated[_Array, Kind("int64", 2)]
+Float32Matrix = Annotated[_Array, Kind("float32", 2)]
+Float64Matrix = Annotated[_Array, Kind("float64", 2)]
+Int16Cube = Annotated[_Array, Kind("int16", 3)]
+Int32Cube = Annotated[_Array, Kind("int32", 3)]
+Float64Cube = Annotated[_Array, Kind("float64", 3)]
+Array = _Array  #: in helpers, which are compiled for whatever they are called with
+#: Numba's int64, for which mypy sees int in some places and np.int64 in others.
+Integer = Annotated[Any, Kind("int64", 0)]
+Float32 = Annotated[Any, Kind("float32", 0)]
+Float64 = Annotated[Any, Kind("float64", 0)]
+
+_NUMBERS = {"int64": ctypes.c_int64, "float32": ctypes.c_float, "float64": ctypes.c_double}
+
+# What kernels may call, and the compiler has not heard of yet.
+helpers: list[Callable[..., Any]] = []
+generated: dict[Callable[..., Any], Callable[..., Any]] = {}
+#: Called with the name of every kernel that has to be compiled, before it is.
+listeners: list[Callable[[str], None]] = []
+
+
+def helper(function: Function) -> Function:
+    """Let kernels call ``function``; outside of them it stays the Python function that it is."""
+    helpers.append(function)
+    return function
+
+
+def generated_by(generate: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Let kernels call a function for which ``generate`` makes the LLVM code.
+
+    ``generate`` is what Numba calls a lowering: (context, builder, signature, arguments) to a
+    value. The function itself says in Python what that code does.
     """
-    try:
-        compiled: Function = numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # Numba found no writable place for its cache
-        compiled = numba.njit(nogil=True)(function)
-    return compiled
+
+    def declare(function: Function) -> Function:
+        generated[function] = generate
+        return function
+
+    return declare
 
 
-def inline_kernel(function: Function) -> Function:
-    """Like :func:`kernel`, for small helpers that kernels call: inlined by LLVM, never cached."""
-    compiled: Function = numba.njit(nogil=True)(function)
-    return compiled
+def _forbid_copies(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    builder.function.attributes.add("noinline")
+    return context.get_dummy_value()
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
-def keep_apart(typing_context: Any) -> Any:
+@generated_by(_forbid_copies)
+def keep_apart() -> None:
     """Called in a function, keeps LLVM from copying that function into its callers.
 
     For functions with many callers: copies take long to compile and run no faster.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
 
-    return types.none(), generate
+class Kernel:
+    """A function that runs as machine code, loaded or compiled at its first call."""
+
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any], fused: bool = False) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.fused = fused
+        self._lock = threading.Lock()
+        self._code: Callable[..., Any] | None = None
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """What each argument is."""
+        hints = get_type_hints(self.function, include_extras=True)
+        return [hint.__metadata__[0] for name, hint in hints.items() if name != "return"]
+
+    def __call__(self, *arguments: Any) -> None:
+        """Run the kernel.
+
+        Raises
+        ------
+        TypeError
+            If an array is not of the declared type and dimension, or not C-contiguous.
+        IndexError
+            If an index was out of range, and Numba was told to look (NUMBA_BOUNDSCHECK=1).
+        """
+        code = self._code or self._load()
+        code(*arguments)
+
+    def _load(self) -> Callable[..., Any]:
+        with self._lock:
+            if self._code is None:
+                if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # for debuggers
+                    self._code = self.function
+                else:
+                    from cscodec._machine_code import load
+
+                    name = f"{self.__module__}.{self.__name__}" + "-fused" * self.fused
+                    address = load(name, self._compile)
+                    self._code = _caller(self.__name__, address, self.kinds)
+            return self._code
+
+    def _compile(self) -> bytes:
+        from cscodec._compilation import compile_function
+
+        for listener in tuple(listeners):  # one may take itself off
+            listener(self.__name__)
+        return compile_function(self.function, self.kinds, self.fused, helpers, generated)
+
+
+def kernel(function: Callable[..., None]) -> Kernel:
+    """Make a kernel of a function all of whose arguments are annotated with the types above."""
+    return Kernel(function)
+
+
+def fused_kernel(function: Callable[..., None]) -> Kernel:
+    """Like :func:`kernel`, with a*b+c rounded once where the CPU can: never for decoding."""
+    return Kernel(function, fused=True)
+
+
+def _caller(name: str, address: int, kinds: Sequence[Kind]) -> Callable[..., None]:
+    """Return a function that calls machine code as Numba's own callers do.
+
+    Numba's native functions take a place for the result, one for a pointer to an exception, and
+    then the arguments, every array as the fields of its array structure: owner, parent, number of
+    elements, bytes of each, data, shape, strides. They return 0 if all went well.
+    """
+    native: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
+    for kind in kinds:
+        if kind.ndim == 0:
+            native.append(_NUMBERS[kind.dtype])
+        else:
+            sizes = [ctypes.c_int64] * (2 * kind.ndim)
+            native += [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_void_p, *sizes]
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, *native)(address)  # lets go of the GIL
+    expected = [(np.dtype(kind.dtype) if kind.ndim else None, kind.ndim) for kind in kinds]
+
+    def call(*arguments: Any) -> None:
+        result, problem = ctypes.c_void_p(), ctypes.c_void_p()
+        native: list[Any] = [ctypes.addressof(result), ctypes.addressof(problem)]
+        for value, (dtype, ndim) in zip(arguments, expected, strict=True):
+            if dtype is None:
+                native.append(value)
+                continue
+            if value.dtype != dtype or value.ndim != ndim or not value.flags.c_contiguous:
+                raise TypeError(
+                    f"{name}: an argument is {value.dtype} {value.shape}, "
+                    f"expected {ndim} dimensions of contiguous {dtype}"
+                )
+            data = value.__array_interface__["data"][0]
+            native += (None, None, value.size, value.itemsize, data, *value.shape, *value.strides)
+        if run(*native) != 0:
+            raise IndexError(f"{name}: an index is out of range")
+
+    return call

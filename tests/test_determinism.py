@@ -68,7 +68,7 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
     def found_with(name: str) -> dict[str, str]:
         environment = {**os.environ, "PYTHONPATH": path, **_SETTINGS[name]}
         if name == "generic":
-            environment["NUMBA_CACHE_DIR"] = numba_cache
+            environment["CSCODEC_CACHE_DIR"] = numba_cache
         run = subprocess.run(
             [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True
         )

@@ -250,7 +250,7 @@ def test_kernels_stay_within_their_arrays(tmp_path: Path) -> None:
             **os.environ,
             "PYTHONPATH": path,
             "NUMBA_BOUNDSCHECK": "1",
-            "NUMBA_CACHE_DIR": str(tmp_path),
+            "CSCODEC_CACHE_DIR": str(tmp_path),
             "NUMBA_OPT": "1",  # compiles sooner
         },
         capture_output=True,

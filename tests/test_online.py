@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cscodec.errors import InvalidInputError
-from cscodec.learning._online import update_atoms
-from cscodec.learning.online import OnlineLearner
+from cscodec.learning.online import OnlineLearner, update_atoms
 from cscodec.learning.statistics import Coder, Statistics
 from cscodec.sensing.design import coherence_objective, design_sensing_matrix
 from cscodec.sensing.pursuit import multiplied, omp

@@ -250,7 +250,7 @@ def test_bits_depend_neither_on_blas_nor_on_vector_units(tmp_path: Path) -> None
         {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "2"},
         {
             "NUMBA_CPU_NAME": "generic",
-            "NUMBA_CACHE_DIR": str(tmp_path),
+            "CSCODEC_CACHE_DIR": str(tmp_path),
             "OPENBLAS_NUM_THREADS": "1",
         },
     ]

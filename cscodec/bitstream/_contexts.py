@@ -9,17 +9,26 @@ for chroma the other planes. Contexts are these predictions, quantised, and the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from cscodec._jit import inline_kernel, kernel
+from cscodec._jit import (
+    Array,
+    Int16Cube,
+    Int32Cube,
+    Int32Matrix,
+    Int32Vector,
+    Int64Matrix,
+    Int64Vector,
+    Integer,
+    Uint8Vector,
+    Uint32Vector,
+    helper,
+    kernel,
+)
 from cscodec.bitstream._range_coder import (
     COST,
     FAILED,
     INDEX,
-    Integer,
     code_bit,
     predict,
     settle,
@@ -35,8 +44,6 @@ from cscodec.bitstream.layout import (
     OWN,
     SIGNED,
 )
-
-Array = npt.NDArray[Any]
 
 # Fixed-point units of the predictions: 1.0 of a quantised measurement.
 SIGN_ONE = 1 << 12
@@ -123,22 +130,22 @@ _HALF_OCTAVES = _octave_table(2049, 2)
 _EIGHTH_OCTAVES = _octave_table(449, 8)
 
 
-@inline_kernel
+@helper
 def _half_octaves(value: Integer) -> Integer:
     return np.int64(_HALF_OCTAVES[min(value, 2048)])
 
 
-@inline_kernel
+@helper
 def _bin(magnitude: Integer) -> Integer:
     return np.int64(_HALF_OCTAVES[min(magnitude >> 6, 2048)])
 
 
-@inline_kernel
+@helper
 def _fine_bin(magnitude: Integer) -> Integer:
     return np.int64(_EIGHTH_OCTAVES[min(magnitude >> 7, 448)])
 
 
-@inline_kernel
+@helper
 def _bit_length(value: Integer) -> Integer:
     length = 0
     while value > 0:
@@ -147,24 +154,24 @@ def _bit_length(value: Integer) -> Integer:
     return length
 
 
-@inline_kernel
+@helper
 def _clipped(value: Integer, limit: Integer) -> Integer:
     return min(max(value, -limit), limit)
 
 
-@inline_kernel
+@helper
 def _sign_class(value: Integer) -> Integer:
     return 1 if value > 0 else (2 if value < 0 else 0)
 
 
-@inline_kernel
+@helper
 def _add(target: Array, weights: Array, factor: Integer) -> None:
     """``target += weights * factor``, written so that LLVM makes vector code of it."""
     for i in range(target.size):
         target[i] += weights[i] * np.int32(factor)
 
 
-@inline_kernel
+@helper
 def _predict(
     values: Array,
     luma: Array,
@@ -217,7 +224,7 @@ def _predict(
                     _add(signs, sign_weights[source, j], value)
 
 
-@inline_kernel
+@helper
 def _count_nonzero(values: Array, first: Integer, last: Integer) -> Integer:
     count = 0
     for i in range(first, last):
@@ -226,7 +233,7 @@ def _count_nonzero(values: Array, first: Integer, last: Integer) -> Integer:
     return count
 
 
-@inline_kernel
+@helper
 def _rate(probability: Integer) -> Integer:
     """Cost in 1/256 bit of a decision of this probability (of 65536)."""
     return np.int64(COST[probability >> 4])
@@ -234,24 +241,24 @@ def _rate(probability: Integer) -> Integer:
 
 @kernel
 def code_means(
-    state: Array,
-    data: Array,
-    decoding: bool,
-    slots: Array,
-    weights: Array,
-    curves: Array,
-    mean_weights: Array,
-    values: Array,
-    wanted: Array,
+    state: Int64Vector,
+    data: Uint8Vector,
+    decoding: Integer,
+    slots: Uint32Vector,
+    weights: Int32Matrix,
+    curves: Int32Matrix,
+    mean_weights: Int32Vector,
+    values: Int16Cube,
+    wanted: Int32Cube,
+    residuals: Int64Matrix,
 ) -> None:
     """Code layer 0, the patch means, as residuals of a linear prediction.
 
     Parameters as of :func:`code_layer`; ``mean_weights`` (6,) are those of W, NW, NE, WW, NN and
-    NNE, all less N, and 4096 is 1.
+    NNE, all less N, and 4096 is 1. ``residuals`` (rows + 2, columns + 2) are zeros, and room.
     """
     rows = values.shape[0] - 2
     columns = values.shape[1] - 2
-    residuals = np.zeros((rows + 2, columns + 2), np.int64)
     for r in range(1, rows + 1):
         for c in range(1, columns + 1):
             # Missing neighbours take the value of the nearest one that is there.
@@ -371,19 +378,21 @@ def code_means(
 
 @kernel
 def code_layer(
-    state: Array,
-    data: Array,
-    decoding: bool,
-    slots: Array,
-    weights: Array,
-    curves: Array,
-    sign_weights: Array,
-    magnitude_weights: Array,
-    magnitude_offsets: Array,
-    values: Array,
-    wanted: Array,
-    luma: Array,
-    chroma: Array,
+    state: Int64Vector,
+    data: Uint8Vector,
+    decoding: Integer,
+    slots: Uint32Vector,
+    weights: Int32Matrix,
+    curves: Int32Matrix,
+    sign_weights: Int32Cube,
+    magnitude_weights: Int32Cube,
+    magnitude_offsets: Int32Vector,
+    values: Int16Cube,
+    wanted: Int32Cube,
+    luma: Int16Cube,
+    chroma: Int16Cube,
+    signs: Int32Vector,
+    magnitudes: Int32Vector,
     number: Integer,
     layer: Integer,
     end: Integer,
@@ -408,6 +417,8 @@ def code_layer(
     luma, chroma
         Like ``values``: for chroma, mean magnitudes of the luma patches at this place; for the
         second chroma plane, the first.
+    signs, magnitudes : (n,) int32
+        Room for predictions. No sum reaches 2^31: 11 sources of 64 weights of 16 bits, times 32.
     rate_weight : int
         What the encoder pays for 1/256 bit, in 1/65536 of a squared step; 0 for plain rounding.
     dead_zone : int
@@ -417,9 +428,6 @@ def code_layer(
     rows = values.shape[0] - 2
     first = _LAYER_STARTS[layer]
     last = min(_LAYER_STARTS[layer + 1], end)
-    # No sum reaches 2^31: 11 sources of 64 weights of 16 bits, times 32.
-    signs = np.zeros(sign_weights.shape[2], np.int32)
-    magnitudes = np.zeros(magnitude_weights.shape[2], np.int32)
     band_first = 0
     while _BAND_STARTS[band_first] < first:
         band_first += 1
@@ -642,8 +650,8 @@ def code_layer(
                 band += 1
 
 
-@inline_kernel
-def _code_escape(state: Array, data: Array, decoding: bool, value: Integer) -> Integer:
+@helper
+def _code_escape(state: Array, data: Array, decoding: Integer, value: Integer) -> Integer:
     """Code a number >= 0 in exponential Golomb form, in bits at even odds."""
     length = _bit_length(value + 1) - 1 if value >= 0 else 0
     reached = 0
@@ -656,7 +664,7 @@ def _code_escape(state: Array, data: Array, decoding: bool, value: Integer) -> I
     return result - 1
 
 
-@inline_kernel
+@helper
 def _best_level(
     size: Integer,
     probability: Integer,
@@ -693,13 +701,13 @@ def _best_level(
     return lower + 1
 
 
-@inline_kernel
+@helper
 def _more_rate(magnitude: Integer) -> Integer:
     """Rate of one more in magnitude, 1/256 bit, of a two-sided exponential of this mean."""
     return (256 * 23 * (MAGNITUDE_ONE // 16)) // (magnitude + (11 * MAGNITUDE_ONE) // 16)
 
 
-@inline_kernel
+@helper
 def _worth_coding(
     wanted: Array,
     magnitudes: Array,

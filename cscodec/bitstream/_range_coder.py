@@ -8,15 +8,9 @@ All of it is integers: a decoder elsewhere must repeat every number exactly.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from cscodec._jit import inline_kernel, keep_apart
-
-Array = npt.NDArray[Any]
-Integer = Any  #: in kernels: Numba's int64, for which mypy sees int here and np.int64 there
+from cscodec._jit import Array, Integer, helper, keep_apart
 
 MAX_INPUTS = 8
 LOGIT_LIMIT = 3071  #: logits are in 1/256, from -12 to 12
@@ -84,9 +78,9 @@ LOGITS = 24  # what each of them says
 STATE_SIZE = 32
 
 
-@inline_kernel
+@helper
 def code_bit(
-    state: Array, data: Array, decoding: bool, probability: Integer, bit: Integer
+    state: Array, data: Array, decoding: Integer, probability: Integer, bit: Integer
 ) -> Integer:
     """Code one bit whose probability of being 1 is ``probability`` / 65536."""
     low = state[LOW]
@@ -116,7 +110,7 @@ def code_bit(
     return bit
 
 
-@inline_kernel
+@helper
 def predict(
     state: Array,
     slots: Array,
@@ -156,16 +150,16 @@ def predict(
     return probability
 
 
-@inline_kernel
+@helper
 def _bounded(weight: Integer) -> Integer:
     return min(max(weight, -WEIGHT_LIMIT), WEIGHT_LIMIT)
 
 
-@inline_kernel
+@helper
 def settle(
     state: Array,
     data: Array,
-    decoding: bool,
+    decoding: Integer,
     slots: Array,
     weights: Array,
     curves: Array,

@@ -236,7 +236,14 @@ class TileState:
             mixer, predictors = self.mixers[number], self.predictors[number][layer]
             if layer == 0:
                 kernels.code_means(
-                    coder, data, decoding, *mixer, predictors.mean, values, wanted[number]
+                    coder,
+                    data,
+                    decoding,
+                    *mixer,
+                    predictors.mean,
+                    values,
+                    wanted[number],
+                    np.zeros(values.shape[:2], np.int64),
                 )
                 continue
             kernels.code_layer(
@@ -249,6 +256,8 @@ class TileState:
                 wanted[number],
                 luma,
                 self.values[1] if number == 2 else values,
+                np.empty(predictors.sign.shape[2], np.int32),
+                np.empty(predictors.magnitude.shape[2], np.int32),
                 number,
                 layer,
                 self.measurements + 1,

@@ -88,26 +88,10 @@ def with_progress(items: Iterable[Item], total: int, label: str) -> Iterator[Ite
 @lru_cache(maxsize=1)
 def announce_compilation() -> None:
     """Say so, once, if kernels have to be compiled: the first run takes longer than all others."""
-    # Numba loads scipy.linalg, a tenth of what a command costs, only to see whether kernels could
-    # call BLAS. Ours do not, and in this process there are no others.
-    blas = "scipy.linalg.cython_blas"
-    if blas not in sys.modules:
-        sys.modules[blas] = None  # type: ignore[assignment]
-        try:
-            import numba.np.arraymath  # noqa: F401
-        finally:
-            del sys.modules[blas]
-    from numba.core import event
+    from cscodec import _jit
 
-    class Announcement(event.Listener):  # type: ignore[misc]
-        said = False
+    def announce(kernel: str) -> None:
+        _jit.listeners.remove(announce)
+        say("compiling kernels for this machine; only the first run takes these seconds")
 
-        def on_start(self, event: object) -> None:
-            if not self.said:
-                self.said = True
-                say("compiling kernels for this machine; only the first run takes these seconds")
-
-        def on_end(self, event: object) -> None:
-            pass
-
-    event.register("numba:compile", Announcement())
+    _jit.listeners.append(announce)

@@ -5,32 +5,36 @@ Atoms are rows here (L, N), so that every inner loop runs over contiguous pixels
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from cscodec._jit import kernel
+from cscodec._jit import (
+    Float32Matrix,
+    Float32Vector,
+    Float64,
+    Float64Matrix,
+    Float64Vector,
+    Int32Matrix,
+    Int32Vector,
+    kernel,
+)
 from cscodec.sensing._multiply import multiply
 
-Array = npt.NDArray[Any]
-
-# Atoms whose products with all others are computed together, before any of them changes.
-_BLOCK = 8
+#: Atoms whose products with all others are computed together, before any of them changes.
+BLOCK = 8
 # Atoms with less than this in A_jj were never used, or so long ago that nothing is left of it.
 _LEAST = 1e-300
 
 
 @kernel
 def accumulate(
-    patches: Array,
-    indices: Array,
-    values: Array,
-    counts: Array,
-    weight: float,
-    a: Array,
-    b: Array,
-    usage: Array,
+    patches: Float32Matrix,
+    indices: Int32Matrix,
+    values: Float32Matrix,
+    counts: Int32Vector,
+    weight: Float64,
+    a: Float64Matrix,
+    b: Float64Matrix,
+    usage: Float64Vector,
 ) -> None:
     """Add ``weight`` times Σθθᵀ to ``a`` (L, L), Σθxᵀ to ``b`` (L, N), uses to ``usage`` (L,)."""
     num_pixels = patches.shape[1]
@@ -46,21 +50,26 @@ def accumulate(
 
 
 @kernel
-def update_atoms(atoms: Array, a: Array, b: Array) -> None:
+def update_atoms(
+    atoms: Float32Matrix,
+    a: Float64Matrix,
+    b: Float64Matrix,
+    shares: Float32Matrix,
+    products: Float32Matrix,
+    changes: Float32Matrix,
+    updated: Float32Vector,
+) -> None:
     """One pass of Algorithm 2, erratum mended, over the rows of ``atoms`` (L, N) float32, N even.
 
     Row j becomes (b_j - Ψa_j) / A_jj + ψ_j, scaled to unit norm; it stays if it was never used.
     The products Ψa_j are formed for a block of atoms at once and then corrected for those of the
     block that have changed already: the same result, with fewer loads. Dividing by A_jj first keeps
-    float32 in range however far forgetting has shrunk A.
+    float32 in range however far forgetting has shrunk A. ``shares`` (BLOCK, L), zeros, ``products``
+    and ``changes`` (BLOCK, N) and ``updated`` (N,) are room.
     """
     num_atoms, num_pixels = atoms.shape
-    shares = np.zeros((_BLOCK, num_atoms), np.float32)
-    products = np.empty((_BLOCK, num_pixels), np.float32)
-    changes = np.zeros((_BLOCK, num_pixels), np.float32)
-    updated = np.empty(num_pixels, np.float32)
-    for start in range(0, num_atoms, _BLOCK):
-        size = min(_BLOCK, num_atoms - start)
+    for start in range(0, num_atoms, BLOCK):
+        size = min(BLOCK, num_atoms - start)
         for k in range(size):
             scale = a[start + k, start + k]
             inverse = 1 / scale if scale > _LEAST else 0.0

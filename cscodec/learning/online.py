@@ -190,7 +190,7 @@ class OnlineLearner:
         if iterations is not None and self.iteration >= iterations:
             self.update_sensing_matrix()
         self._statistics.add(batch, self._coder(), executor, workers)
-        self._update_atoms()
+        update_atoms(self._started_atoms(), self._statistics.A, self._statistics.B)
         self._recent = batch[: self._parameters["num_atoms"]].copy()
         return self
 
@@ -296,11 +296,6 @@ class OnlineLearner:
         projector = multiplied(self._metric, np.ascontiguousarray(atoms.T))
         return Coder(projector, multiplied(atoms, projector), self._parameters["sparsity"])
 
-    def _update_atoms(self) -> None:
-        from cscodec.learning import _online
-
-        _online.update_atoms(self._started_atoms(), self._statistics.A, self._statistics.B)
-
     def _replace_seldom_used(self) -> None:
         atoms = self._started_atoms()
         usage = self.usage
@@ -312,6 +307,30 @@ class OnlineLearner:
         patches = self._recent[chosen].astype(np.float64)
         atoms[seldom] = patches / np.linalg.norm(patches, axis=1, keepdims=True)
         self._num_replaced += len(seldom)
+
+
+def update_atoms(atoms: Float32Array, a: Float64Array, b: Float64Array) -> None:
+    """Make one pass of Algorithm 2, with its erratum mended, in place.
+
+    Parameters
+    ----------
+    atoms : ndarray, (L, 64) float32
+        Ψᵀ.
+    a, b : ndarray, (L, L) and (L, 64) float64
+        A and Bᵀ.
+    """
+    from cscodec.learning import _online
+
+    num_atoms, num_pixels = atoms.shape
+    _online.update_atoms(
+        atoms,
+        a,
+        b,
+        np.zeros((_online.BLOCK, num_atoms), np.float32),
+        np.empty((_online.BLOCK, num_pixels), np.float32),
+        np.empty((_online.BLOCK, num_pixels), np.float32),
+        np.empty(num_pixels, np.float32),
+    )
 
 
 def _check_range(name: str, value: float, lowest: float, highest: float) -> None:

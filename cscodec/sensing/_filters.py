@@ -6,14 +6,20 @@ have a fixed order: the same bits on every CPU.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from cscodec._jit import inline_kernel, kernel
-
-Array = npt.NDArray[Any]
+from cscodec._jit import (
+    Array,
+    Float32,
+    Float32Matrix,
+    Float32Vector,
+    Float64Cube,
+    Float64Matrix,
+    Int64Matrix,
+    helper,
+    kernel,
+)
 
 RADIUS = 3  #: reach of the filters, in pixels
 _BLOCK = 4  # pixels on each side of a block that shares its activity and direction
@@ -23,7 +29,7 @@ NUM_PLACES = 16  #: in a quarter of a patch; the other quarters are its mirror i
 NUM_CLASSES = NUM_ACTIVITIES * NUM_DIRECTIONS * NUM_PLACES
 
 
-def _diamond(radius: int) -> Array:
+def _diamond(radius: int) -> npt.NDArray[np.int64]:
     return np.array(
         [
             (y, x)
@@ -45,7 +51,7 @@ _ACTIVITY_BOUNDS = np.array([0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.7, 8.0], np.fl
 
 
 @kernel
-def classify(clean: Array, step: np.float32, classes: Array) -> None:
+def classify(clean: Float32Matrix, step: Float32, classes: Int64Matrix) -> None:
     """Write activity and direction of every 4x4 block: its mean gradient over 8x8 pixels."""
     rows, columns = classes.shape
     height, width = clean.shape
@@ -74,7 +80,7 @@ def classify(clean: Array, step: np.float32, classes: Array) -> None:
             classes[r, c] = level * NUM_DIRECTIONS + direction
 
 
-@inline_kernel
+@helper
 def _read(removed: Array, clean: Array, y: int, x: int, inputs: Array) -> int:
     """Collect the taps of the pixel at (y, x), mirrored into its patch's first quarter.
 
@@ -106,11 +112,15 @@ def _read(removed: Array, clean: Array, y: int, x: int, inputs: Array) -> int:
 
 @kernel
 def apply_filters(
-    removed: Array, clean: Array, classes: Array, weights: Array, filtered: Array
+    removed: Float32Matrix,
+    clean: Float32Matrix,
+    classes: Int64Matrix,
+    weights: Float32Matrix,
+    inputs: Float32Vector,
+    filtered: Float32Matrix,
 ) -> None:
     """``filtered`` = clean plus, at every pixel, the correction by its class's filter."""
     height, width = filtered.shape
-    inputs = np.empty(NUM_TAPS, np.float32)
     for y in range(height):
         for x in range(width):
             place = _read(removed, clean, y, x, inputs)
@@ -127,11 +137,16 @@ def apply_filters(
 
 @kernel
 def accumulate(
-    removed: Array, clean: Array, classes: Array, target: Array, products: Array, sums: Array
+    removed: Float32Matrix,
+    clean: Float32Matrix,
+    classes: Int64Matrix,
+    target: Float32Matrix,
+    inputs: Float32Vector,
+    products: Float64Cube,
+    sums: Float64Matrix,
 ) -> None:
     """Add the normal equations of every class for the correction ``target`` - clean."""
     height, width = target.shape
-    inputs = np.empty(NUM_TAPS, np.float32)
     for y in range(height):
         for x in range(width):
             place = _read(removed, clean, y, x, inputs)

@@ -10,77 +10,80 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy.typing as npt
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
-
-from cscodec._jit import keep_apart, kernel
-
-Array = npt.NDArray[Any]
+from cscodec._jit import (
+    Array,
+    Float32Matrix,
+    Integer,
+    generated_by,
+    helper,
+    keep_apart,
+    kernel,
+)
 
 _ROWS, _COLUMNS = 8, 16  # of a tile: eight registers of AVX-512, two in place of each with AVX2
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
-def _multiply_tile(
-    typing_context: Any, left: Any, right: Any, product: Any, row: Any, column: Any
-) -> Any:
-    """A tile of ``product = left @ right``, its first element at (row, column)."""
-    if any(array.dtype != types.float32 or array.layout != "C" for array in (left, right, product)):
-        raise TypeError("products are of C-contiguous float32")
+def _generate_tile(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    from llvmlite import ir
+    from numba.core import cgutils
+
     vector, integer = ir.VectorType(ir.FloatType(), _COLUMNS), ir.IntType(64)
     every_lane = ir.Constant(ir.VectorType(ir.IntType(32), _COLUMNS), [0] * _COLUMNS)
+    left, right, product = (
+        context.make_array(kind)(context, builder, value)
+        for kind, value in zip(signature.args[:3], arguments[:3], strict=True)
+    )
+    row, column = arguments[3:]
+    depth = builder.extract_value(left.shape, 1)
+    width = builder.extract_value(right.shape, 1)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        left, right, product = (
-            context.make_array(kind)(context, builder, value)
-            for kind, value in zip(signature.args[:3], arguments[:3], strict=True)
-        )
-        row, column = arguments[3:]
-        depth = builder.extract_value(left.shape, 1)
-        width = builder.extract_value(right.shape, 1)
+    def at(array: Any, i: Any, stride: Any, j: Any) -> Any:
+        return builder.gep(array.data, [builder.add(builder.mul(i, stride), j)])
 
-        def at(array: Any, i: Any, stride: Any, j: Any) -> Any:
-            return builder.gep(array.data, [builder.add(builder.mul(i, stride), j)])
+    def vector_at(address: Any) -> Any:
+        return builder.bitcast(address, vector.as_pointer())
 
-        def vector_at(address: Any) -> Any:
-            return builder.bitcast(address, vector.as_pointer())
-
-        def add_terms(first: Any, count: int) -> None:
-            terms = [builder.add(first, integer(k)) for k in range(count)]
-            factors = [builder.load(vector_at(at(right, i, width, column)), align=4) for i in terms]
-            for k, total in enumerate(totals):
-                parts = []
-                for i, factor in zip(terms, factors, strict=True):
-                    scalar = builder.load(at(left, builder.add(row, integer(k)), depth, i))
-                    lane = builder.insert_element(vector(ir.Undefined), scalar, integer(0))
-                    splat = builder.shuffle_vector(lane, vector(ir.Undefined), every_lane)
-                    parts.append(builder.fmul(splat, factor))
-                while len(parts) > 1:
-                    pairs = zip(parts[::2], parts[1::2], strict=True)
-                    parts = [builder.fadd(a, b) for a, b in pairs]
-                builder.store(builder.fadd(builder.load(total), parts[0]), total)
-
-        zero = vector([0.0] * _COLUMNS)
-        totals = [cgutils.alloca_once(builder, vector) for _ in range(_ROWS)]
-        for total in totals:
-            builder.store(zero, total)
-        fours = builder.and_(depth, integer(-4))
-        with cgutils.for_range_slice(builder, integer(0), fours, integer(4)) as (i, _):
-            add_terms(i, 4)
-        with cgutils.for_range_slice(builder, fours, depth, integer(1)) as (i, _):
-            add_terms(i, 1)
+    def add_terms(first: Any, count: int) -> None:
+        terms = [builder.add(first, integer(k)) for k in range(count)]
+        factors = [builder.load(vector_at(at(right, i, width, column)), align=4) for i in terms]
         for k, total in enumerate(totals):
-            target = vector_at(at(product, builder.add(row, integer(k)), width, column))
-            builder.store(builder.load(total), target, align=4)
-        return context.get_dummy_value()
+            parts = []
+            for i, factor in zip(terms, factors, strict=True):
+                scalar = builder.load(at(left, builder.add(row, integer(k)), depth, i))
+                lane = builder.insert_element(vector(ir.Undefined), scalar, integer(0))
+                splat = builder.shuffle_vector(lane, vector(ir.Undefined), every_lane)
+                parts.append(builder.fmul(splat, factor))
+            while len(parts) > 1:
+                pairs = zip(parts[::2], parts[1::2], strict=True)
+                parts = [builder.fadd(a, b) for a, b in pairs]
+            builder.store(builder.fadd(builder.load(total), parts[0]), total)
 
-    return types.void(left, right, product, types.intp, types.intp), generate
+    zero = vector([0.0] * _COLUMNS)
+    totals = [cgutils.alloca_once(builder, vector) for _ in range(_ROWS)]
+    for total in totals:
+        builder.store(zero, total)
+    fours = builder.and_(depth, integer(-4))
+    with cgutils.for_range_slice(builder, integer(0), fours, integer(4)) as (i, _):
+        add_terms(i, 4)
+    with cgutils.for_range_slice(builder, fours, depth, integer(1)) as (i, _):
+        add_terms(i, 1)
+    for k, total in enumerate(totals):
+        target = vector_at(at(product, builder.add(row, integer(k)), width, column))
+        builder.store(builder.load(total), target, align=4)
+    return context.get_dummy_value()
 
 
-@kernel
-def multiply(left: Array, right: Array, product: Array) -> None:
+@generated_by(_generate_tile)
+def _multiply_tile(
+    left: Array, right: Array, product: Array, row: Integer, column: Integer
+) -> None:
+    """Write a tile of ``product = left @ right``, its first element at (row, column)."""
+    rows, columns = slice(row, row + _ROWS), slice(column, column + _COLUMNS)
+    product[rows, columns] = left[rows] @ right[:, columns]
+
+
+@helper
+def multiply(left: Float32Matrix, right: Float32Matrix, product: Float32Matrix) -> None:
     """``product[:n] = left @ right`` for (n, N) and (N, L)."""
     keep_apart()
     num_rows, depth = left.shape
@@ -106,3 +109,6 @@ def multiply(left: Array, right: Array, product: Array) -> None:
             a = left[row, i]
             for j in range(width):
                 product[row, j] += a * right[i, j]
+
+
+multiply_kernel = kernel(multiply)

@@ -7,14 +7,19 @@ spelled out rather than written as array expressions, which take several times a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from cscodec._jit import inline_kernel, kernel
-
-Array = npt.NDArray[Any]
+from cscodec._jit import (
+    Array,
+    Float32Matrix,
+    Float32Vector,
+    Float64,
+    Float64Vector,
+    Int32Matrix,
+    Int32Vector,
+    helper,
+    kernel,
+)
 
 # A residual whose best normalised correlation fell to a millionth of the first one is rounding.
 _NOTHING_LEFT = np.float32(1e-12)
@@ -23,7 +28,7 @@ _NOTHING_LEFT = np.float32(1e-12)
 _DEPENDENT = np.float32(1e-5)
 
 
-@inline_kernel
+@helper
 def best_atom(residual: Array, weights: Array, scores: Array, score_bits: Array) -> int:
     """Return the first atom of highest ``residual² * weight``.
 
@@ -48,7 +53,7 @@ def best_atom(residual: Array, weights: Array, scores: Array, score_bits: Array)
     return best
 
 
-@inline_kernel
+@helper
 def subtract_rows(target: Array, factors: Array, rows: Array, num_rows: int) -> None:
     """``target -= factors[:num_rows] @ rows[:num_rows]``."""
     for i in range(0, num_rows - 3, 4):
@@ -63,37 +68,36 @@ def subtract_rows(target: Array, factors: Array, rows: Array, num_rows: int) -> 
             target[j] -= a * rows[i, j]
 
 
-@kernel
+@helper
 def pursue(
-    correlations: Array,
-    gram: Array,
-    energies: Array,
-    error: float,
-    scores: Array,
-    score_bits: Array,
-    indices: Array,
-    values: Array,
-    counts: Array,
+    correlations: Float32Matrix,
+    gram: Float32Matrix,
+    energies: Float64Vector,
+    error: Float64,
+    weights: Float32Vector,
+    residual: Float32Vector,
+    directions: Float32Matrix,
+    factor: Float32Matrix,
+    coordinates: Float32Vector,
+    touched: Int32Vector,
+    scores: Float32Vector,
+    score_bits: Int32Matrix,
+    indices: Int32Matrix,
+    values: Float32Matrix,
+    counts: Int32Vector,
 ) -> None:
     """Batch-OMP of every row of ``correlations`` (n, L) with at most K atoms, K from ``indices``.
 
     The chosen atoms are orthogonalised one by one (Gram-Schmidt, in terms of the Gram matrix):
     ``directions[k]`` holds the products of the k-th orthonormal direction with every atom, so that
     the residual's correlations lose ``coordinate * directions[k]``, and the Cholesky factor of the
-    chosen atoms' Gram matrix can be read from it. ``scores`` and ``score_bits`` come from
-    ``score_buffers``.
+    chosen atoms' Gram matrix can be read from it. ``weights`` to ``score_bits`` are room: see
+    :func:`cscodec.sensing.pursuit.pursuit_room`.
     """
     num_signals, sparsity = indices.shape
     num_atoms = len(gram)
-    weights = np.zeros(num_atoms, np.float32)
     for j in range(num_atoms):
-        if gram[j, j] > 0:
-            weights[j] = np.float32(1) / gram[j, j]
-    residual = np.empty(num_atoms, np.float32)
-    directions = np.empty((sparsity, num_atoms), np.float32)
-    factor = np.empty((sparsity, sparsity), np.float32)
-    coordinates = np.empty(sparsity, np.float32)
-    touched = np.empty(num_atoms, np.int32)
+        weights[j] = np.float32(1) / gram[j, j] if gram[j, j] > 0 else np.float32(0)
     for n in range(num_signals):
         for j in range(num_atoms):
             residual[j] = correlations[n, j]
@@ -141,3 +145,6 @@ def pursue(
             for i in range(k + 1, count):
                 value -= factor[i, k] * values[n, i]
             values[n, k] = value / factor[k, k]
+
+
+pursue_kernel = kernel(pursue)

@@ -8,54 +8,68 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cscodec._jit import inline_kernel, kernel
+from cscodec._jit import (
+    Array,
+    Float32Matrix,
+    Float32Vector,
+    Float64,
+    Float64Vector,
+    Int32Matrix,
+    Int32Vector,
+    Int64Vector,
+    Integer,
+    helper,
+    kernel,
+)
 from cscodec.sensing._multiply import multiply
 from cscodec.sensing._pursuit import pursue
 
-Array = npt.NDArray[Any]
-
-# Patches coded together: their correlations with 256 atoms take 64 KiB.
-_GROUP = 64
+GROUP = 64  #: patches coded together: their correlations with 256 atoms take 64 KiB
 
 
 @kernel
 def average_band(
-    plane: Array,
-    rows: Array,
-    columns: Array,
-    dictionary: Array,
-    atoms: Array,
-    gram: Array,
-    error: float,
-    max_atoms: int,
-    scores: Array,
-    score_bits: Array,
-    first_row: int,
-    total: Array,
-    weight: Array,
+    plane: Float32Matrix,
+    rows: Int64Vector,
+    columns: Int64Vector,
+    dictionary: Float32Matrix,
+    atoms: Float32Matrix,
+    gram: Float32Matrix,
+    error: Float64,
+    weights: Float32Vector,
+    residual: Float32Vector,
+    directions: Float32Matrix,
+    factor: Float32Matrix,
+    coordinates: Float32Vector,
+    touched: Int32Vector,
+    scores: Float32Vector,
+    score_bits: Int32Matrix,
+    patches: Float32Matrix,
+    correlations: Float32Matrix,
+    energies: Float64Vector,
+    means: Float32Vector,
+    lefts: Int64Vector,
+    indices: Int32Matrix,
+    values: Float32Matrix,
+    counts: Int32Vector,
+    sums: Float32Vector,
+    first_row: Integer,
+    total: Float32Matrix,
+    weight: Float32Matrix,
 ) -> None:
     """Add weighted sparse estimates of the patches at ``rows`` x ``columns`` to ``total``.
 
     ``total`` and ``weight`` cover the plane from ``first_row`` on. An estimate
-    weighs 1 / (1 + number of its atoms). ``atoms`` is the transpose of ``dictionary``.
+    weighs 1 / (1 + number of its atoms). ``atoms`` is the transpose of ``dictionary``. From
+    ``weights`` to ``sums``, arguments are room: first that of the pursuit, then GROUP of each.
     """
-    patches = np.empty((_GROUP, 64), np.float32)
-    correlations = np.empty((_GROUP, len(gram)), np.float32)
-    energies = np.empty(_GROUP, np.float64)
-    means = np.empty(_GROUP, np.float32)
-    lefts = np.empty(_GROUP, np.int64)
-    indices = np.empty((_GROUP, max_atoms), np.int32)
-    values = np.empty((_GROUP, max_atoms), np.float32)
-    counts = np.empty(_GROUP, np.int32)
-    sums = np.empty(8, np.float32)
     for top in rows:
         base = top - first_row
         start = 0
         while start < len(columns):
             size = 0
-            while start < len(columns) and size < _GROUP:
+            while start < len(columns) and size < GROUP:
                 left = columns[start]
                 start += 1
                 for x in range(8):
@@ -88,6 +102,12 @@ def average_band(
                 gram,
                 energies,
                 error,
+                weights,
+                residual,
+                directions,
+                factor,
+                coordinates,
+                touched,
                 scores,
                 score_bits,
                 indices[:size],
@@ -109,7 +129,7 @@ def average_band(
                         weight[base + y, lefts[n] + x] += share
 
 
-@inline_kernel
+@helper
 def total_of(sums: Array) -> Any:
     """Return the sum of eight values."""
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))

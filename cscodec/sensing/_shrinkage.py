@@ -5,42 +5,37 @@ Like all kernels here it adds in a fixed order: the same bits on every CPU.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from cscodec._jit import kernel
+from cscodec._jit import Float32, Float32Matrix, Float32Vector, Integer, kernel
 from cscodec.sensing._multiply import multiply
 
-Array = npt.NDArray[Any]
-
-# Patches transformed together: patches and coefficients take 32 KiB.
-_GROUP = 64
+GROUP = 64  #: patches transformed together: patches and coefficients take 32 KiB
 
 
 @kernel
 def average_shrunk(
-    plane: Array,
-    analysis: Array,
-    synthesis: Array,
-    threshold: np.float32,
-    stride: int,
-    total: Array,
-    weight: Array,
+    plane: Float32Matrix,
+    analysis: Float32Matrix,
+    synthesis: Float32Matrix,
+    threshold: Float32,
+    stride: Integer,
+    patches: Float32Matrix,
+    coefficients: Float32Matrix,
+    estimate: Float32Vector,
+    total: Float32Matrix,
+    weight: Float32Matrix,
 ) -> None:
     """Add weighted estimates of all patches on a grid of ``stride`` to ``total`` and ``weight``.
 
     ``analysis`` has the basis in its columns, ``synthesis`` in its rows, the constant first.
+    ``patches``, ``coefficients`` (GROUP, 64) and ``estimate`` (64,) are room.
     """
     height, width = plane.shape
-    patches = np.empty((_GROUP, 64), np.float32)
-    coefficients = np.empty((_GROUP, 64), np.float32)
-    estimate = np.empty(64, np.float32)
     per_row = (width - 8) // stride + 1
     for top in range(0, height - 7, stride):
-        for first in range(0, per_row, _GROUP):
-            size = min(_GROUP, per_row - first)
+        for first in range(0, per_row, GROUP):
+            size = min(GROUP, per_row - first)
             for n in range(size):
                 left = (first + n) * stride
                 for y in range(8):

@@ -5,21 +5,25 @@ Like all kernels here they add in a fixed order: the same bits on every CPU.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from cscodec._jit import inline_kernel, kernel
+from cscodec._jit import (
+    Array,
+    Float32Matrix,
+    Float32Vector,
+    Float64,
+    Int64Vector,
+    Integer,
+    helper,
+    kernel,
+)
 from cscodec.sensing._multiply import multiply
-
-Array = npt.NDArray[Any]
 
 _HALF_ROOT = np.float32(np.sqrt(0.5))
 _FAR = np.float32(3e38)
 
 
-@inline_kernel
+@helper
 def gather(plane: Array, tops: Array, lefts: Array, size: int, patches: Array) -> None:
     """Copy the first ``size`` patches of a group out of the plane."""
     for n in range(size):
@@ -27,7 +31,7 @@ def gather(plane: Array, tops: Array, lefts: Array, size: int, patches: Array) -
             patches[n, i] = plane[tops[n] + i // 8, lefts[n] + i % 8]
 
 
-@inline_kernel
+@helper
 def transform_group(group: Array, size: int, spare: Array) -> None:
     """Haar transform along the group, in place; ``size`` is a power of two."""
     length = size
@@ -44,7 +48,7 @@ def transform_group(group: Array, size: int, spare: Array) -> None:
         length = half
 
 
-@inline_kernel
+@helper
 def invert_group(group: Array, size: int, spare: Array) -> None:
     """Inverse of :func:`transform_group`."""
     length = 2
@@ -63,33 +67,35 @@ def invert_group(group: Array, size: int, spare: Array) -> None:
 
 @kernel
 def average_similar_band(
-    plane: Array,
-    guide: Array,
-    is_guided: bool,
-    rows: Array,
-    columns: Array,
-    reach: Array,
-    group_size: int,
-    threshold: float,
-    transform: Array,
-    inverse: Array,
-    first_row: int,
-    total: Array,
-    weight: Array,
+    plane: Float32Matrix,
+    guide: Float32Matrix,
+    is_guided: Integer,
+    rows: Int64Vector,
+    columns: Int64Vector,
+    reach: Int64Vector,
+    threshold: Float64,
+    transform: Float32Matrix,
+    inverse: Float32Matrix,
+    distances: Float32Vector,
+    nearest: Float32Vector,
+    tops: Int64Vector,
+    lefts: Int64Vector,
+    patches: Float32Matrix,
+    spectra: Float32Matrix,
+    model: Float32Matrix,
+    first_row: Integer,
+    total: Float32Matrix,
+    weight: Float32Matrix,
 ) -> None:
     """Add the estimates from the groups of the patches at ``rows`` x ``columns`` to ``total``.
 
     Similar patches are found in ``guide``, which is ``plane`` itself if not ``is_guided``.
     ``reach`` is how far they are looked for: up, down, left, right. ``total`` and ``weight`` cover
     the plane from ``first_row`` on. A group weighs 1 / Σ(share of each number that was kept)².
+    From ``distances`` to ``model``, arguments are room: for one row of the reach, then for a group
+    of the size that they have.
     """
-    distances = np.empty(reach[2] + reach[3] + 1, np.float32)
-    nearest = np.empty(group_size, np.float32)
-    tops = np.empty(group_size, np.int64)
-    lefts = np.empty(group_size, np.int64)
-    patches = np.empty((group_size, 64), np.float32)
-    spectra = np.empty((group_size, 64), np.float32)
-    model = np.empty((group_size, 64), np.float32)
+    group_size = len(nearest)
     level = np.float32(threshold)
     for top in rows:
         highest, lowest = max(0, top - reach[0]), min(plane.shape[0] - 8, top + reach[1])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cscodec.errors import InvalidInputError
 from cscodec.parallel import parallel_map
 from cscodec.sensing.patches import PATCH_PIXELS, PATCH_SIZE
-from cscodec.sensing.pursuit import multiplied, score_buffers
+from cscodec.sensing.pursuit import multiplied, pursuit_room
 
 Float32Array = npt.NDArray[np.float32]
 Positions = npt.NDArray[np.int64]
@@ -76,6 +76,7 @@ def sparse_average(
         )
     columns_of_atoms = np.ascontiguousarray(atoms.T)
     gram = multiplied(atoms, columns_of_atoms)
+    group = _refine.GROUP
 
     def average(
         padded: Float32Array,
@@ -92,9 +93,17 @@ def sparse_average(
             columns_of_atoms,
             atoms,
             gram,
-            float(error),
-            int(max_atoms),
-            *score_buffers(len(atoms)),
+            error,
+            *pursuit_room(len(atoms), max_atoms),
+            np.empty((group, PATCH_PIXELS), np.float32),
+            np.empty((group, len(atoms)), np.float32),
+            np.empty(group, np.float64),
+            np.empty(group, np.float32),
+            np.empty(group, np.int64),
+            np.empty((group, max_atoms), np.int32),
+            np.empty((group, max_atoms), np.float32),
+            np.empty(group, np.int32),
+            np.empty(PATCH_SIZE, np.float32),
             first_row,
             total,
             weight,
@@ -178,10 +187,14 @@ def similar_average(
             tops,
             lefts,
             reach,
-            group_size,
-            float(threshold),
+            threshold,
             transposed,
             cosines,
+            np.empty(_REACH[2] + _REACH[3] + 1, np.float32),
+            np.empty(group_size, np.float32),
+            np.empty(group_size, np.int64),
+            np.empty(group_size, np.int64),
+            *(np.empty((group_size, PATCH_PIXELS), np.float32) for _ in range(3)),
             first_row,
             total,
             weight,

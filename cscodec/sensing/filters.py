@@ -83,7 +83,8 @@ def apply_filters(
 
     removed, framed, classes = _prepare(plane, clean, step)
     filtered = np.empty_like(clean)
-    _filters.apply_filters(removed, framed, classes, filters, filtered)
+    inputs = np.empty(_filters.NUM_TAPS, np.float32)
+    _filters.apply_filters(removed, framed, classes, filters, inputs, filtered)
     return filtered
 
 
@@ -107,9 +108,10 @@ def fit_filters(
     taps = _filters.NUM_TAPS
     products = np.zeros((_filters.NUM_CLASSES, taps, taps))
     sums = np.zeros((_filters.NUM_CLASSES, taps))
+    inputs = np.empty(taps, np.float32)
     for plane, clean, original in examples:
         removed, framed, classes = _prepare(plane, clean, step)
-        _filters.accumulate(removed, framed, classes, original, products, sums)
+        _filters.accumulate(removed, framed, classes, original, inputs, products, sums)
     # From the general to the particular: all classes, those of one activity and direction, one.
     weights = np.empty_like(sums)
     ridge = _STRENGTH * step**2 * np.eye(taps)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -237,7 +238,7 @@ def multiplied(left: Float32Array, right: Float32Array) -> Float32Array:
     from cscodec.sensing import _multiply
 
     product = np.empty((len(left), right.shape[1]), np.float32)
-    _multiply.multiply(left, right, product)
+    _multiply.multiply_kernel(left, right, product)
     return product
 
 
@@ -269,12 +270,12 @@ def pursue_unchecked(
         np.zeros(num_signals, np.int32),
     )
     squares = np.full(num_signals, np.inf) if energies is None else energies
-    _pursuit.pursue(
+    _pursuit.pursue_kernel(
         correlations,
         gram,
         squares,
         error,
-        *score_buffers(num_atoms),
+        *pursuit_room(num_atoms, limit),
         codes.indices,
         codes.values,
         codes.counts,
@@ -282,10 +283,20 @@ def pursue_unchecked(
     return codes
 
 
-def score_buffers(num_atoms: int) -> tuple[Float32Array, npt.NDArray[np.int32]]:
-    """Return the kernels' room for scores: 64 to a row, zeros beyond the atoms, and their bits."""
+def pursuit_room(num_atoms: int, sparsity: int) -> tuple[npt.NDArray[Any], ...]:
+    """Return the arrays that the pursuit of signals, one after the other, works in."""
+    # Scores lie 64 to a row, zeros beyond the atoms, and are looked at as bit patterns too.
     scores = np.zeros(-(-num_atoms // 64) * 64, np.float32)
-    return scores, scores.view(np.int32).reshape(-1, 64)
+    return (
+        np.empty(num_atoms, np.float32),
+        np.empty(num_atoms, np.float32),
+        np.empty((sparsity, num_atoms), np.float32),
+        np.empty((sparsity, sparsity), np.float32),
+        np.empty(sparsity, np.float32),
+        np.empty(num_atoms, np.int32),
+        scores,
+        scores.view(np.int32).reshape(-1, 64),
+    )
 
 
 def _pursue_in_chunks(

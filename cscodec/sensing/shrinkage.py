@@ -57,6 +57,9 @@ def shrinkage_average(
         np.ascontiguousarray(basis),
         np.float32(threshold),
         stride,
+        np.empty((_shrinkage.GROUP, 64), np.float32),
+        np.empty((_shrinkage.GROUP, 64), np.float32),
+        np.empty(64, np.float32),
         total,
         weight,
     )
