@@ -32,25 +32,19 @@ class Patch:
     replacement: str
 
 
-_RANGE_CODER = "bitstream/_range_coder.py"
+_MIXING = "bitstream/_mixing.py"
 PATCHES = {
     "first context": Patch(
         "one context per decision, its first; no mixing",
-        _RANGE_CODER,
-        "total += logit * (np.int64(weights[first, k]) + np.int64(weights[second, k]))",
-        "total += (logit << 16) if k == 0 else 0",
+        _MIXING,
+        "logit = builder.ashr(builder.call(total, [products]), int32(12))",
+        "logit = builder.extract_element(heard, int32(0))",
     ),
     "fixed weights": Patch(
         "mixing with equal weights that do not learn",
-        _RANGE_CODER,
+        _MIXING,
         "WEIGHT_RATE = 10",
         "WEIGHT_RATE = 0",
-    ),
-    "no curves": Patch(
-        "no curves after mixing",
-        _RANGE_CODER,
-        "(np.int64(SQUASH[position]) + 3 * adapted) >> 2",
-        "np.int64(SQUASH[position])",
     ),
     "four neighbours": Patch(
         "predictions from the four neighbours coded before",

@@ -8,7 +8,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba
-from numba.core import types
+from numba.core import config, types
 from numba.extending import lower_builtin, register_jitable, type_callable
 
 from cscodec._machine_code import ENTRY, target_machine
@@ -29,7 +29,7 @@ def compile_function(
     kinds: Sequence[tuple[str, int]],
     fused: bool,
     helpers: list[Callable[..., Any]],
-    generated: dict[Callable[..., Any], Callable[..., Any]],
+    generated: list[Any],
 ) -> bytes:
     """Return an object file with the native code of a kernel under the name ``ENTRY``.
 
@@ -54,25 +54,28 @@ def compile_function(
 
 def _declare(
     helpers: list[Callable[..., Any]],
-    generated: dict[Callable[..., Any], Callable[..., Any]],
+    generated: list[Any],
 ) -> None:
-    while helpers:
-        register_jitable(**_OPTIONS)(helpers.pop())
     while generated:
-        function, generate = generated.popitem()
-        type_callable(function)(_typing_of(function))
+        function, generate, returns = generated.pop()
+        if config.BOUNDSCHECK:
+            helpers.append(function)
+            continue
+        type_callable(function)(_typing_of(function, getattr(types, returns)))
         # mypy takes ``types`` for the standard library's module of that name.
         lower_builtin(function, types.VarArg(types.Any))(generate)  # type: ignore[attr-defined]
+    while helpers:
+        register_jitable(**_OPTIONS)(helpers.pop())
 
 
-def _typing_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Say that a call of ``function`` gives nothing, whatever its arguments are."""
+def _typing_of(function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
+    """Say what a call of ``function`` gives, whatever its arguments are."""
 
-    def returns_nothing(*arguments: Any) -> Any:
-        return types.void
+    def typer(*arguments: Any) -> Any:
+        return returns
 
-    returns_nothing.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    return lambda context: returns_nothing
+    typer.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return lambda context: typer
 
 
 def _numba_type(dtype: str, ndim: int) -> Any:

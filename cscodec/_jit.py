@@ -25,6 +25,14 @@ import numpy.typing as npt
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+class Generated(NamedTuple):
+    """A function that kernels call and whose LLVM code ``generate`` makes."""
+
+    function: Callable[..., Any]
+    generate: Callable[..., Any]
+    returns: str
+
+
 class Kind(NamedTuple):
     """What an argument of a kernel is: a C-contiguous array, or a number if ``ndim`` is 0."""
 
@@ -34,11 +42,13 @@ class Kind(NamedTuple):
 
 _Array = npt.NDArray[Any]
 Uint8Vector = Annotated[_Array, Kind("uint8", 1)]
+Int16Vector = Annotated[_Array, Kind("int16", 1)]
 Int32Vector = Annotated[_Array, Kind("int32", 1)]
 Int64Vector = Annotated[_Array, Kind("int64", 1)]
 Uint32Vector = Annotated[_Array, Kind("uint32", 1)]
 Float32Vector = Annotated[_Array, Kind("float32", 1)]
 Float64Vector = Annotated[_Array, Kind("float64", 1)]
+Int16Matrix = Annotated[_Array, Kind("int16", 2)]
 Int32Matrix = Annotated[_Array, Kind("int32", 2)]
 Int64Matrix = Annotated[_Array, Kind("int64", 2)]
 Float32Matrix = Annotated[_Array, Kind("float32", 2)]
@@ -56,7 +66,7 @@ _NUMBERS = {"int64": ctypes.c_int64, "float32": ctypes.c_float, "float64": ctype
 
 # What kernels may call, and the compiler has not heard of yet.
 helpers: list[Callable[..., Any]] = []
-generated: dict[Callable[..., Any], Callable[..., Any]] = {}
+generated: list[Generated] = []
 #: Called with the name of every kernel that has to be compiled, before it is.
 listeners: list[Callable[[str], None]] = []
 
@@ -67,15 +77,18 @@ def helper(function: Function) -> Function:
     return function
 
 
-def generated_by(generate: Callable[..., Any]) -> Callable[[Function], Function]:
+def generated_by(
+    generate: Callable[..., Any], returns: str = "void"
+) -> Callable[[Function], Function]:
     """Let kernels call a function for which ``generate`` makes the LLVM code.
 
     ``generate`` is what Numba calls a lowering: (context, builder, signature, arguments) to a
-    value. The function itself says in Python what that code does.
+    value of the type ``returns``. The function itself says in Python what that code does, and is
+    what is compiled if bounds are to be checked.
     """
 
     def declare(function: Function) -> Function:
-        generated[function] = generate
+        generated.append(Generated(function, generate, returns))
         return function
 
     return declare
@@ -91,6 +104,19 @@ def keep_apart() -> None:
     """Called in a function, keeps LLVM from copying that function into its callers.
 
     For functions with many callers: copies take long to compile and run no faster.
+    """
+
+
+def _force_copies(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    builder.function.attributes.add("alwaysinline")
+    return context.get_dummy_value()
+
+
+@generated_by(_force_copies)
+def inline_here() -> None:
+    """Called in a function, makes LLVM copy that function into its callers.
+
+    For functions with many arguments: an array is seven of them or more, and all are handed over.
     """
 
 
@@ -134,7 +160,9 @@ class Kernel:
                     from cscodec._machine_code import load
 
                     name = f"{self.__module__}.{self.__name__}" + "-fused" * self.fused
-                    address = load(name, self._compile)
+                    code = self.function.__code__
+                    source = code.co_code, code.co_consts, code.co_names
+                    address = load(name, source, self._compile)
                     self._code = _caller(self.__name__, address, self.kinds)
             return self._code
 

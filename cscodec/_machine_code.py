@@ -1,7 +1,8 @@
 """Machine code of kernels: kept on disk, loaded with LLVM alone, compiled if there is none.
 
 A file of the cache is the SHA-256 of what follows, then an object file. Its name has a hash of all
-that the code depends on: the sources of all kernels, the compilers, the CPU. Whoever can write to
+that the code depends on: the sources of the kernel and of all that it may call, the compilers, the
+CPU. Whoever can write to
 the cache can run code as the user; it lies where Python's own caches do.
 """
 
@@ -25,17 +26,20 @@ _DIGEST_BYTES = 32
 _engines: list[Any] = []  # they own the code
 
 
-def load(kernel: str, compile_it: Callable[[], bytes]) -> int:
+def load(kernel: str, source: object, compile_it: Callable[[], bytes]) -> int:
     """Return the address of a kernel's native code.
 
     Parameters
     ----------
     kernel : str
         Its full name.
+    source : object
+        Whose representation changes with the kernel, should it not be of this package.
     compile_it : callable
         Gives the object file, with the code under the name ``ENTRY``, if there is none yet.
     """
-    name = f"{kernel}-{_key()}.o"
+    own = hashlib.sha256(_key() + repr(source).encode()).hexdigest()
+    name = f"{kernel}-{own[:16]}.o"
     code = _cached(name)
     if code is None:
         code = compile_it()
@@ -73,7 +77,7 @@ def _cpu() -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1)
-def _key() -> str:
+def _key() -> bytes:
     """Hash of what all machine code depends on."""
     digest = hashlib.sha256()
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
@@ -81,7 +85,7 @@ def _key() -> str:
     digest.update(repr((sys.version_info[:2], versions, _cpu(), settings)).encode())
     for source in _sources():
         digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest.digest()
 
 
 def _sources() -> list[Path]:

@@ -27,8 +27,7 @@ NEIGHBOURS = ((0, -1), (-1, 0), (-1, -1), (-1, 1), (0, 1), (1, 0), (1, -1), (1, 
 MAX_VALUE = 32767
 
 HALF_SQUASH = (
-    0, 1, 1, 2, 3, 5, 8, 13, 22, 36, 60, 98, 162, 267, 439, 720, 1179, 1921, 3108, 4971,
-    7812, 11955, 17625, 24743, 32768,
+    22, 36, 60, 98, 162, 267, 439, 720, 1179, 1921, 3108, 4971, 7812, 11955, 17625, 24743, 32768,
 )  # fmt: skip
 
 #: Groups of slots, in order: how many values each part of an index has.
@@ -66,12 +65,11 @@ SLOTS = {
     "MEAN_BITS_A": (16, 2, 2),
     "MEAN_BITS_B": (16, 2, 16),
 }
-#: Groups of sets of weights and of curves, in order, and their sizes.
+#: Groups of sets of weights, in order, and their sizes.
 SETS = {
     "ZERO": 64, "ONE": 64, "MORE": 16, "SIGN": 21, "FLAG": 6, "MEAN": 20,
     "ZERO_BIN": 24, "ONE_BIN": 24, "FLAG_BIN": 24, "MEAN_BIN": 16, "OTHER": 3,
 }  # fmt: skip
-CURVES = {"ZERO": 64, "FLAG": 6, "ONE": 6, "MORE": 1, "SIGN": 1, "MEAN": 4}
 
 
 def firsts(sizes: Mapping[str, int]) -> dict[str, int]:
@@ -81,7 +79,6 @@ def firsts(sizes: Mapping[str, int]) -> dict[str, int]:
 
 FIRST_SLOT = firsts({group: prod(radices) for group, radices in SLOTS.items()})
 FIRST_SET = firsts(SETS)
-FIRST_CURVE = firsts(CURVES)
 NUM_SLOTS = sum(prod(radices) for radices in SLOTS.values())
 
 
@@ -249,15 +246,15 @@ def clip(value: int, limit: int) -> int:
 def _squash_table() -> list[int]:
     knots = [*HALF_SQUASH, *(65536 - value for value in HALF_SQUASH[-2::-1])]
     table = []
-    for x in range(6144):
+    for x in range(4096):
         a, b = divmod(x, 128)
         value = (knots[a] * (128 - b) + knots[a + 1] * b + 64) >> 7
         table.append(max(24, min(value, 65512)))
     return table
 
 
-SQUASH = _squash_table()  # of logit x at x + 3072
-STRETCH = [bisect_left(SQUASH, 16 * n + 8) - 3072 for n in range(4096)]
+SQUASH = _squash_table()  # of logit x at x + 2048
+STRETCH = [min(bisect_left(SQUASH, 16 * n + 8) - 2048, 2047) for n in range(4096)]
 
 
 class Mixer:
@@ -267,7 +264,6 @@ class Mixer:
         self.probabilities = [64 * p + 32 for p in tables["slots"][plane]]
         self.counts = list(tables["counts"][plane])
         self.weights = [list(row) for row in tables["weights"][plane]]
-        self.curves = [list(row) for row in tables["curves"][plane]]
 
     def decide(
         self,
@@ -275,33 +271,28 @@ class Mixer:
         contexts: Sequence[Context],
         first: tuple[str, int],
         second: tuple[str, int],
-        curve: tuple[str, int],
     ) -> int:
         slots = [slot(group, parts) for group, parts in contexts]
         one = self.weights[FIRST_SET[first[0]] + first[1]]
         two = self.weights[FIRST_SET[second[0]] + second[1]]
-        points = self.curves[FIRST_CURVE[curve[0]] + curve[1]]
 
         logits = [STRETCH[self.probabilities[k] >> 10] for k in slots]
-        total = sum(logit * (one[k] + two[k]) for k, logit in enumerate(logits))
-        x = clip(total >> 16, 3071) + 3072
-        a, b = x >> 8, x & 255
-        adapted = (points[a] * (256 - b) + points[a + 1] * b) >> 8
-        bit = coder.bit(max(24, min((SQUASH[x] + 3 * adapted) >> 2, 65512)))
+        total = sum(logit * ((one[k] + two[k]) >> 4) for k, logit in enumerate(logits))
+        probability = SQUASH[clip(total >> 12, 2047) + 2048]
+        bit = coder.bit(probability)
 
-        error = 10 * (65536 * bit - SQUASH[x])
+        error = (10 * (65536 * bit - probability)) >> 4
         for k, logit in enumerate(logits):
-            change = (logit * error + 131072) >> 18
-            one[k] = clip(one[k] + change, 2**22)
-            two[k] = clip(two[k] + change, 2**22)
+            change = (logit * error + 8192) >> 14
+            one[k] = clip(one[k] + change, 2**19)
+            two[k] = clip(two[k] + change, 2**19)
         for k in slots:
             p, n = self.probabilities[k], self.counts[k]
-            goal = 4194303 * bit
-            self.probabilities[k] = p + (((goal - p) * (655360 // (10 * n + 16))) >> 16)
+            rate = 655360 // (10 * n + 16)
+            far = 4194303 - p if bit else p
+            step = ((far >> 7) * rate) >> 9
+            self.probabilities[k] = p + step if bit else p - step
             self.counts[k] = min(n + 1, 255)
-        goal = 65535 * bit
-        points[a] += ((goal - points[a]) * (256 - b)) >> 14
-        points[a + 1] += ((goal - points[a + 1]) * b) >> 14
         return bit
 
 
@@ -401,10 +392,7 @@ def decode_means(coder: RangeDecoder, mixer: Mixer, weights: Sequence[int], plan
                         ("MEAN_SIZE_B", (length - 1, nearby)),
                         ("MEAN_SIZE_C", (length - 1, abs(delta - 4))),
                     ]
-                curve = ("MEAN", min(length, 1))
-                if not mixer.decide(
-                    coder, contexts, ("MEAN", length), ("MEAN_BIN", activity), curve
-                ):
+                if not mixer.decide(coder, contexts, ("MEAN", length), ("MEAN_BIN", activity)):
                     break
                 length += 1
             residual = 0
@@ -417,7 +405,6 @@ def decode_means(coder: RangeDecoder, mixer: Mixer, weights: Sequence[int], plan
                     ],
                     ("MEAN", 16),
                     ("OTHER", 0),
-                    ("MEAN", 2),
                 )
                 residual = 1
                 for k in range(length - 1):
@@ -430,7 +417,6 @@ def decode_means(coder: RangeDecoder, mixer: Mixer, weights: Sequence[int], plan
                             ],
                             ("MEAN", 17 + k),
                             ("OTHER", 0),
-                            ("MEAN", 3),
                         )
                     else:
                         bit = coder.bit(32768)
@@ -565,7 +551,6 @@ def decode_band(
         ],
         ("FLAG", band),
         ("FLAG_BIN", total),
-        ("FLAG", band),
     ):
         return 0
 
@@ -596,7 +581,6 @@ def decode_band(
                 ],
                 ("ZERO", i),
                 ("ZERO_BIN", size),
-                ("ZERO", i),
             ):
                 continue
         found += 1
@@ -613,7 +597,6 @@ def decode_band(
             ],
             ("ONE", i),
             ("ONE_BIN", size),
-            ("ONE", band),
         ):
             level = 2
             while level < 16 and mixer.decide(
@@ -625,7 +608,6 @@ def decode_band(
                 ],
                 ("MORE", level - 1),
                 ("OTHER", 1),
-                ("MORE", 0),
             ):
                 level += 1
             if level == 16:
@@ -642,7 +624,6 @@ def decode_band(
                 ],
                 ("SIGN", i),
                 ("OTHER", 2),
-                ("SIGN", 0),
             )
         else:
             negative = coder.bit(32768)
@@ -726,7 +707,6 @@ def plain_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
         "slots": [[32768] * NUM_SLOTS] * 3,
         "counts": [[0] * NUM_SLOTS] * 3,
         "weights": [[[11468] * 8] * sum(SETS.values())] * 3,
-        "curves": [[[SQUASH[min(256 * k, 6143)] for k in range(25)]] * sum(CURVES.values())] * 3,
         "sign_predictors": [[[[0] * 21] * 21] * 11] * 3,
         "magnitude_predictors": [magnitudes] * 3,
         "magnitude_offsets": [[819] * 64] * 3,

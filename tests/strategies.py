@@ -88,7 +88,7 @@ def odd_model() -> Model:
     tables = {}
     for name, array in neutral_tables().as_mapping().items():
         span = np.iinfo(array.dtype)
-        low, high = (-(1 << 22), 1 << 22) if name == "weights" else (span.min, span.max)
+        low, high = (-(1 << 19), 1 << 19) if name == "weights" else (span.min, span.max)
         tables[name] = generator.integers(low, high, array.shape, array.dtype, endpoint=True)
     filters = {
         name: generator.integers(-150, 151, filter_shape()).astype(np.int16)

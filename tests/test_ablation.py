@@ -88,7 +88,7 @@ def test_variants_learn_what_they_change(models: Any, gray_photo: np.ndarray) ->
     neutral = neutral_tables().as_mapping()
     states = models.states_without_predictors(model, [crop])
     changed = {name for name in states if (states[name] != neutral[name]).any()}
-    assert changed == {"slots", "counts", "weights", "curves"}
+    assert changed == {"slots", "counts", "weights"}
 
 
 def test_crops_are_gray_centres_of_training_pictures(models: Any, tmp_path: Path) -> None:

@@ -9,11 +9,16 @@ for chroma the other planes. Contexts are these predictions, quantised, and the 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from cscodec._intrinsics import add_scaled, count_bits, lowest_bit
 from cscodec._jit import (
     Array,
     Int16Cube,
+    Int16Matrix,
+    Int16Vector,
     Int32Cube,
     Int32Matrix,
     Int32Vector,
@@ -23,16 +28,11 @@ from cscodec._jit import (
     Uint8Vector,
     Uint32Vector,
     helper,
+    inline_here,
     kernel,
 )
-from cscodec.bitstream._range_coder import (
-    COST,
-    FAILED,
-    INDEX,
-    code_bit,
-    predict,
-    settle,
-)
+from cscodec.bitstream._mixing import COST, RECIPROCAL, SQUASH, STRETCH, learn, mix
+from cscodec.bitstream._range_coder import FAILED, code_bit
 from cscodec.bitstream.layout import (
     BANDS,
     LAYERS,
@@ -103,14 +103,6 @@ _SET_MEAN_BIN = _SET_FLAG_BIN + _BINS
 _SET_OTHER = _SET_MEAN_BIN + 16
 NUM_SETS = _SET_OTHER + 3
 
-_CURVE_ZERO = 0
-_CURVE_FLAG = 64
-_CURVE_ONE = _CURVE_FLAG + NUM_BANDS
-_CURVE_MORE = _CURVE_ONE + NUM_BANDS
-_CURVE_SIGN = _CURVE_MORE + 1
-_CURVE_MEAN = _CURVE_SIGN + 1
-NUM_CURVES = _CURVE_MEAN + 4
-
 _BAND_STARTS = np.array(BANDS, np.int64)
 _NEIGHBOURS = np.array(NEIGHBOURS, np.int64)
 _LAYER_STARTS = np.array(LAYERS, np.int64)
@@ -165,15 +157,58 @@ def _sign_class(value: Integer) -> Integer:
 
 
 @helper
-def _add(target: Array, weights: Array, factor: Integer) -> None:
-    """``target += weights * factor``, written so that LLVM makes vector code of it."""
-    for i in range(target.size):
-        target[i] += weights[i] * np.int32(factor)
+def _probability(
+    slots: Array, weights: Array, logits: Array, contexts: Any, first: Integer, second: Integer
+) -> Integer:
+    """Return the probability (of 65536) that a decision is 1."""
+    return np.int64(SQUASH[mix(STRETCH, slots, weights, logits, contexts, first, second) + 2048])
+
+
+@helper
+def _settle(
+    state: Array,
+    data: Array,
+    decoding: Integer,
+    slots: Array,
+    weights: Array,
+    logits: Array,
+    contexts: Any,
+    first: Integer,
+    second: Integer,
+    probability: Integer,
+    bit: Integer,
+) -> Integer:
+    """Code a decision of known probability, and learn from it."""
+    inline_here()
+    bit = code_bit(state, data, decoding, probability, bit)
+    learn(RECIPROCAL, slots, weights, logits, contexts, first, second, probability, bit)
+    return bit
+
+
+@helper
+def _decide(
+    state: Array,
+    data: Array,
+    decoding: Integer,
+    slots: Array,
+    weights: Array,
+    logits: Array,
+    contexts: Any,
+    first: Integer,
+    second: Integer,
+    bit: Integer,
+) -> Integer:
+    """Code a decision."""
+    probability = _probability(slots, weights, logits, contexts, first, second)
+    return _settle(
+        state, data, decoding, slots, weights, logits, contexts, first, second, probability, bit
+    )
 
 
 @helper
 def _predict(
     values: Array,
+    masks: Array,
     luma: Array,
     chroma: Array,
     number: Integer,
@@ -191,7 +226,7 @@ def _predict(
     rows = values.shape[0] - 2
     columns = values.shape[1] - 2
     for i in range(magnitudes.size):
-        magnitudes[i] = magnitude_offsets[first + i]
+        magnitudes[i] = magnitude_offsets[i]
     for i in range(signs.size):
         signs[i] = 0
     own = values[row, column]
@@ -199,29 +234,40 @@ def _predict(
     for source in range(OWN + 1 + number):
         # How many measurements of this source are known.
         end = first if source >= NUM_CAUSAL and source <= OWN else last
+        mask: Integer = -1
         if source < OWN:
             r = row + _NEIGHBOURS[source, 0]
             c = column + _NEIGHBOURS[source, 1]
             if r < 1 or r > rows or c < 1 or c > columns:
                 continue
             other = values[r, c]
+            mask = masks[r, c]
             step = _clipped(np.int64(other[0]) - mean, _MEAN_CLIP)
             if step != 0:
-                _add(magnitudes, magnitude_weights[source, 0], abs(step))
+                add_scaled(magnitudes, magnitude_weights, 64 * source, abs(step))
                 if first < SIGNED:
-                    _add(signs, sign_weights[source, 0], step)
+                    add_scaled(signs, sign_weights, 64 * source, step)
         elif source == OWN:
             other = own
+            mask = masks[row, column]
         elif source == LUMA:
             other = luma[row, column]
         else:
             other = chroma[row, column]
-        for j in range(1, end):
-            if other[j] != 0:
-                value = _clipped(np.int64(other[j]), _VALUE_CLIP)
-                _add(magnitudes, magnitude_weights[source, j], abs(value))
-                if j < SIGNED and first < SIGNED and source != LUMA:
-                    _add(signs, sign_weights[source, j], value)
+        mask &= _below(end)
+        while mask != 0:
+            j = lowest_bit(mask)
+            mask &= mask - 1
+            value = _clipped(np.int64(other[j]), _VALUE_CLIP)
+            add_scaled(magnitudes, magnitude_weights, 64 * source + j, abs(value))
+            if j < SIGNED and first < SIGNED and source != LUMA:
+                add_scaled(signs, sign_weights, 64 * source + j, value)
+
+
+@helper
+def _below(end: Integer) -> Integer:
+    """Mask of measurements 1 to end - 1."""
+    return ((1 << (end - 1)) - 1) << 1 if end < 64 else -2
 
 
 @helper
@@ -246,7 +292,7 @@ def code_means(
     decoding: Integer,
     slots: Uint32Vector,
     weights: Int32Matrix,
-    curves: Int32Matrix,
+    logits: Int32Vector,
     mean_weights: Int32Vector,
     values: Int16Cube,
     wanted: Int32Cube,
@@ -320,50 +366,51 @@ def code_means(
             reached = 0
             while reached < 16:
                 if reached == 0:
-                    state[INDEX] = _MEAN_ZERO_A + activity_bin * 12 + nearby_bin
-                    state[INDEX + 1] = (
-                        _MEAN_ZERO_B + activity_bin * 18 + 2 * difference_bin + (rounding < 0)
+                    contexts = (
+                        _MEAN_ZERO_A + activity_bin * 12 + nearby_bin,
+                        _MEAN_ZERO_B
+                        + activity_bin * 18
+                        + 2 * difference_bin
+                        + np.int64(rounding < 0),
+                        _MEAN_ZERO_C + min(nearby, 63),
                     )
-                    state[INDEX + 2] = _MEAN_ZERO_C + min(nearby, 63)
-                    curve = _CURVE_MEAN
                 else:
-                    state[INDEX] = _MEAN_SIZE_A + (reached - 1) * 16 + activity_bin
-                    state[INDEX + 1] = _MEAN_SIZE_B + (reached - 1) * 12 + nearby_bin
-                    state[INDEX + 2] = _MEAN_SIZE_C + (reached - 1) * 5 + abs(difference_bin - 4)
-                    curve = _CURVE_MEAN + 1
-                first = _SET_MEAN + reached
-                predict(
-                    state, slots, weights, curves, 3, first, _SET_MEAN_BIN + activity_bin, curve
-                )
-                if not settle(state, data, decoding, slots, weights, curves, reached < length):
+                    contexts = (
+                        _MEAN_SIZE_A + (reached - 1) * 16 + activity_bin,
+                        _MEAN_SIZE_B + (reached - 1) * 12 + nearby_bin,
+                        _MEAN_SIZE_C + (reached - 1) * 5 + abs(difference_bin - 4),
+                    )
+                if not _decide(
+                    state, data, decoding, slots, weights, logits, contexts,
+                    _SET_MEAN + reached, _SET_MEAN_BIN + activity_bin, np.int64(reached < length),
+                ):  # fmt: skip
                     break
                 reached += 1
             if reached > 0:
-                state[INDEX] = (
+                signs = (
                     _MEAN_SIGN_A
                     + difference_bin * 9
                     + 3 * _sign_class(west_residual)
-                    + _sign_class(north_residual)
+                    + _sign_class(north_residual),
+                    _MEAN_SIGN_B + ((rounding + 8) >> 1) * 9 + difference_bin,
                 )
-                state[INDEX + 1] = _MEAN_SIGN_B + ((rounding + 8) >> 1) * 9 + difference_bin
-                predict(
-                    state, slots, weights, curves, 2, _SET_MEAN + 16, _SET_OTHER, _CURVE_MEAN + 2
-                )
-                negative = settle(state, data, decoding, slots, weights, curves, residual < 0)
+                negative = _decide(
+                    state, data, decoding, slots, weights, logits, signs,
+                    _SET_MEAN + 16, _SET_OTHER, np.int64(residual < 0),
+                )  # fmt: skip
                 magnitude = abs(residual)
                 size = 1
                 for k in range(reached - 1):
                     bit = (magnitude >> (reached - 2 - k)) & 1
                     if k < 2:
-                        state[INDEX] = _MEAN_BITS_A + (reached - 1) * 4 + (size & 1) + 2 * k
-                        state[INDEX + 1] = (
-                            _MEAN_BITS_B + (2 * (reached - 1) + k) * 16 + activity_bin
+                        bits = (
+                            _MEAN_BITS_A + (reached - 1) * 4 + (size & 1) + 2 * k,
+                            _MEAN_BITS_B + (2 * (reached - 1) + k) * 16 + activity_bin,
                         )
-                        first = _SET_MEAN + 17 + k
-                        predict(
-                            state, slots, weights, curves, 2, first, _SET_OTHER, _CURVE_MEAN + 3
-                        )
-                        bit = settle(state, data, decoding, slots, weights, curves, bit)
+                        bit = _decide(
+                            state, data, decoding, slots, weights, logits, bits,
+                            _SET_MEAN + 17 + k, _SET_OTHER, bit,
+                        )  # fmt: skip
                     else:
                         bit = code_bit(state, data, decoding, 32768, bit)
                     size = 2 * size + bit
@@ -383,11 +430,12 @@ def code_layer(
     decoding: Integer,
     slots: Uint32Vector,
     weights: Int32Matrix,
-    curves: Int32Matrix,
-    sign_weights: Int32Cube,
-    magnitude_weights: Int32Cube,
-    magnitude_offsets: Int32Vector,
+    logits: Int32Vector,
+    sign_weights: Int16Matrix,
+    magnitude_weights: Int16Matrix,
+    magnitude_offsets: Int16Vector,
     values: Int16Cube,
+    masks: Int64Matrix,
     wanted: Int32Cube,
     luma: Int16Cube,
     chroma: Int16Cube,
@@ -404,14 +452,19 @@ def code_layer(
     Parameters
     ----------
     state, data
-        Registers of the range coder with room for a decision, and its bytes.
-    slots, weights, curves
+        Registers of the range coder, and its bytes.
+    slots, weights
         Adaptive state of the plane.
-    sign_weights, magnitude_weights : (sources, 21, n) and (sources, 64, n) int32
-        Linear predictors by source, its measurement, and the predicted one, of this layer only.
-    magnitude_offsets : (64,) int32
+    logits : (8,) int32
+        Room for a decision.
+    sign_weights, magnitude_weights : (sources * 64, n) int16
+        Linear predictors by source and measurement, and the predicted one, of this layer only,
+        filled up with zeros to a multiple of eight columns.
+    magnitude_offsets : (n,) int16
     values : (rows + 2, columns + 2, 64) int16
         Quantised measurements in a frame of zeros, filled layer by layer.
+    masks : (rows + 2, columns + 2) int64
+        Bit i is set where measurement i > 0 is not zero; filled likewise.
     wanted : (rows, columns, 64) int32
         What the encoder wants, in 1/256 of a step.
     luma, chroma
@@ -434,30 +487,27 @@ def code_layer(
     for r in range(1, rows + 1):
         for c in range(1, columns + 1):
             _predict(
-                values,
-                luma,
-                chroma,
-                number,
-                sign_weights,
-                magnitude_weights,
-                magnitude_offsets,
-                r,
-                c,
-                first,
-                last,
-                signs,
-                magnitudes,
-            )
-            own = values[r, c]
-            west = values[r, c - 1]
-            north = values[r - 1, c]
-            nonzero = _count_nonzero(own, 1, first)
-            before = 0
+                values, masks, luma, chroma, number, sign_weights, magnitude_weights,
+                magnitude_offsets, r, c, first, last, signs, magnitudes,
+            )  # fmt: skip
+            own, west, north = values[r, c], values[r, c - 1], values[r - 1, c]
+            north_west, north_east = values[r - 1, c - 1], values[r - 1, c + 1]
+            beneath, beside, goals = luma[0, 0], chroma[0, 0], wanted[0, 0]
+            if number > 0:
+                beneath = luma[r, c]
+            if number > 1:
+                beside = chroma[r, c]
+            if not decoding:
+                goals = wanted[r - 1, c - 1]
+            west_mask, north_mask, own_mask = masks[r, c - 1], masks[r - 1, c], masks[r, c]
+            nonzero = count_bits(own_mask)
+            before: Integer = 0
             if band_first > 0:
-                before = _count_nonzero(own, _BAND_STARTS[band_first - 1], first)
-            band = band_first
-            while band < NUM_BANDS and _BAND_STARTS[band] < last:
+                before = count_bits(own_mask & -(1 << _BAND_STARTS[band_first - 1]))
+            for band in range(band_first, NUM_BANDS):
                 start = _BAND_STARTS[band]
+                if start >= last:
+                    break
                 stop = min(_BAND_STARTS[band + 1], last)
                 total: Integer = 0
                 largest: Integer = 0
@@ -465,48 +515,37 @@ def code_layer(
                     size: Integer = max(np.int64(magnitudes[i - first]), 0)
                     total += size
                     largest = max(largest, size)
-                west_count = _count_nonzero(west, start, stop)
-                north_count = _count_nonzero(north, start, stop)
+                inside = _below(stop) & -(1 << start)
+                west_count = count_bits(west_mask & inside)
+                north_count = count_bits(north_mask & inside)
                 others = 0
                 if number > 0:
-                    others = min(_count_nonzero(luma[r, c], start, stop), 2)
+                    others = min(_count_nonzero(beneath, start, stop), 2)
                 if number > 1:
-                    others = 3 * others + min(_count_nonzero(chroma[r, c], start, stop), 2)
+                    others = 3 * others + min(_count_nonzero(beside, start, stop), 2)
                 total_bin = _bin(total)
-                state[INDEX] = _FLAG_A + band * _BINS + total_bin
-                state[INDEX + 1] = (
-                    _FLAG_B + band * 64 + min(west_count, 7) * 8 + min(north_count, 7)
+                contexts_of_flag = (
+                    _FLAG_A + band * _BINS + total_bin,
+                    _FLAG_B + band * 64 + min(west_count, 7) * 8 + min(north_count, 7),
+                    _FLAG_C + (band * 5 + min(before, 4)) * _BINS + _bin(largest),
+                    _FLAG_D + band * 27 + others * 3 + min(nonzero, 2),
                 )
-                state[INDEX + 2] = _FLAG_C + (band * 5 + min(before, 4)) * _BINS + _bin(largest)
-                state[INDEX + 3] = _FLAG_D + band * 27 + others * 3 + min(nonzero, 2)
-                probability = predict(
-                    state,
-                    slots,
-                    weights,
-                    curves,
-                    4,
-                    _SET_FLAG + band,
-                    _SET_FLAG_BIN + total_bin,
-                    _CURVE_FLAG + band,
-                )
-                flag: Integer = False
+                choice, second = _SET_FLAG + band, _SET_FLAG_BIN + total_bin
+                probability = _probability(slots, weights, logits, contexts_of_flag, choice, second)
+                flag: Integer = 0
                 if not decoding:
-                    flag = _worth_coding(
-                        wanted[r - 1, c - 1],
-                        magnitudes,
-                        first,
-                        start,
-                        stop,
-                        probability,
-                        rate_weight,
-                        dead_zone,
-                    )
-                flag = settle(state, data, decoding, slots, weights, curves, flag)
+                    flag = np.int64(
+                        _worth_coding(
+                            goals, magnitudes, first, start, stop, probability, rate_weight,
+                            dead_zone,
+                        )
+                    )  # fmt: skip
+                flag = _settle(
+                    state, data, decoding, slots, weights, logits, contexts_of_flag, choice,
+                    second, probability, flag,
+                )  # fmt: skip
                 before = 0
                 if not flag:
-                    for i in range(start, stop):
-                        own[i] = 0
-                    band += 1
                     continue
                 for i in range(start, stop):
                     magnitude: Integer = max(np.int64(magnitudes[i - first]), 0)
@@ -515,33 +554,32 @@ def code_layer(
                     signed_bin = min((abs(signed) + 1024) >> 11, 7)
                     west_size: Integer = abs(np.int64(west[i]))
                     north_size: Integer = abs(np.int64(north[i]))
-                    diagonal: Integer = abs(np.int64(values[r - 1, c - 1, i])) + abs(
-                        np.int64(values[r - 1, c + 1, i])
-                    )
                     one_back: Integer = abs(np.int64(own[i - 1])) if i > 1 else 0
                     two_back: Integer = abs(np.int64(own[i - 2])) if i > 2 else 0
-                    three_back: Integer = abs(np.int64(own[i - 3])) if i > 3 else 0
                     other: Integer = 0
                     if number > 0:
-                        other = min(3 * abs(np.int64(luma[r, c, i])), 15)
+                        other = min(3 * abs(np.int64(beneath[i])), 15)
                     if number > 1:
-                        other += min(abs(np.int64(chroma[r, c, i])), 2)
+                        other += min(abs(np.int64(beside[i])), 2)
                     goal: Integer = 0
                     if not decoding:
-                        goal = np.int64(wanted[r - 1, c - 1, i])
+                        goal = np.int64(goals[i])
                     level: Integer = 1
                     if i < stop - 1 or before > 0:  # else the flag says that it is not zero
-                        following = 0
+                        three_back: Integer = abs(np.int64(own[i - 3])) if i > 3 else 0
+                        diagonal: Integer = abs(np.int64(north_west[i])) + abs(
+                            np.int64(north_east[i])
+                        )
+                        following = np.int64(west_count + north_count > 1)
                         if i + 1 < last:
-                            following = (west[i + 1] != 0) + (north[i + 1] != 0)
-                        state[INDEX] = _ZERO_A + i * _BINS + size_bin
-                        state[INDEX + 1] = _ZERO_B + i * 64 + signed_bin * 8 + size_bin // 3
-                        state[INDEX + 2] = (
+                            following += (west_mask >> (i + 1)) & 1
+                            following += (north_mask >> (i + 1)) & 1
+                        contexts_of_zero = (
+                            _ZERO_A + i * _BINS + size_bin,
+                            _ZERO_B + i * 64 + signed_bin * 8 + size_bin // 3,
                             _ZERO_C
                             + i * 27
-                            + (min(west_size, 2) * 9 + min(north_size, 2) * 3 + min(diagonal, 2))
-                        )
-                        state[INDEX + 3] = (
+                            + (min(west_size, 2) * 9 + min(north_size, 2) * 3 + min(diagonal, 2)),
                             _ZERO_D
                             + (size_bin >> 1)
                             + 12
@@ -550,104 +588,80 @@ def code_layer(
                                 + min(one_back, 2) * 9
                                 + min(two_back, 2) * 3
                                 + min(three_back, 2)
-                            )
+                            ),
+                            _ZERO_E + i * 32 + min(nonzero, 7) * 4 + following,
+                            _ZERO_F + (i >> 3) * _FINE_BINS + _fine_bin(magnitude),
+                            _ZERO_G + i * 18 + other,
                         )
-                        state[INDEX + 4] = (
-                            _ZERO_E
-                            + i * 32
-                            + min(nonzero, 7) * 4
-                            + min(following + (west_count + north_count > 1), 3)
-                        )
-                        state[INDEX + 5] = _ZERO_F + (i >> 3) * _FINE_BINS + _fine_bin(magnitude)
-                        state[INDEX + 6] = _ZERO_G + i * 18 + other
-                        probability = predict(
-                            state,
-                            slots,
-                            weights,
-                            curves,
-                            7,
-                            _SET_ZERO + i,
-                            _SET_ZERO_BIN + size_bin,
-                            _CURVE_ZERO + i,
+                        choice, second = _SET_ZERO + i, _SET_ZERO_BIN + size_bin
+                        probability = _probability(
+                            slots, weights, logits, contexts_of_zero, choice, second
                         )
                         if not decoding:
                             level = _best_level(
                                 abs(goal), probability, magnitude, rate_weight, dead_zone
                             )
-                        bit = settle(state, data, decoding, slots, weights, curves, level > 0)
+                        bit = _settle(
+                            state, data, decoding, slots, weights, logits, contexts_of_zero,
+                            choice, second, probability, np.int64(level > 0),
+                        )  # fmt: skip
                         if not bit:
-                            own[i] = 0
                             continue
                     elif not decoding:
                         level = max(1, (abs(goal) + (90 if rate_weight > 0 else 128)) >> 8)
                     before += 1
                     nonzero += 1
+                    own_mask |= 1 << i
+                    contexts_of_one = (
+                        _ONE_A + i * _BINS + size_bin,
+                        _ONE_B + i * 16 + min(west_size, 3) * 4 + min(north_size, 3),
+                        _ONE_C + (band * 4 + min(max(one_back, two_back), 3)) * _BINS + size_bin,
+                        _ONE_D + i * 32 + signed_bin * 4 + min(size_bin // 6, 3),
+                        _ONE_E + i * 18 + other,
+                    )
                     reached = 1
-                    while reached < _LEVELS:
-                        if reached == 1:
-                            state[INDEX] = _ONE_A + i * _BINS + size_bin
-                            state[INDEX + 1] = (
-                                _ONE_B + i * 16 + min(west_size, 3) * 4 + min(north_size, 3)
+                    if _decide(
+                        state, data, decoding, slots, weights, logits, contexts_of_one,
+                        _SET_ONE + i, _SET_ONE_BIN + size_bin, np.int64(level > 1),
+                    ):  # fmt: skip
+                        reached = 2
+                        nearby = min(west_size + north_size + one_back, 15)
+                        while reached < _LEVELS:
+                            contexts_of_more = (
+                                _MORE_A + (reached - 1) * _BINS + size_bin,
+                                _MORE_B + (reached - 1) * 64 + i,
+                                _MORE_C + (reached - 1) * 16 + nearby,
                             )
-                            state[INDEX + 2] = (
-                                _ONE_C
-                                + (band * 4 + min(max(one_back, two_back), 3)) * _BINS
-                                + size_bin
-                            )
-                            state[INDEX + 3] = (
-                                _ONE_D + i * 32 + signed_bin * 4 + min(size_bin // 6, 3)
-                            )
-                            state[INDEX + 4] = _ONE_E + i * 18 + other
-                            count, choice, curve = 5, _SET_ONE + i, _CURVE_ONE + band
-                            second = _SET_ONE_BIN + size_bin
-                        else:
-                            state[INDEX] = _MORE_A + (reached - 1) * _BINS + size_bin
-                            state[INDEX + 1] = _MORE_B + (reached - 1) * 64 + i
-                            state[INDEX + 2] = (
-                                _MORE_C
-                                + (reached - 1) * 16
-                                + min(west_size + north_size + one_back, 15)
-                            )
-                            count, choice, curve = 3, _SET_MORE + reached - 1, _CURVE_MORE
-                            second = _SET_OTHER + 1
-                        predict(state, slots, weights, curves, count, choice, second, curve)
-                        if not settle(
-                            state, data, decoding, slots, weights, curves, level > reached
-                        ):
-                            break
-                        reached += 1
-                    if reached == _LEVELS:
-                        reached += _code_escape(state, data, decoding, level - _LEVELS)
-                        if reached > MAX_VALUE:
-                            state[FAILED] = 1
-                            return
+                            if not _decide(
+                                state, data, decoding, slots, weights, logits, contexts_of_more,
+                                _SET_MORE + reached - 1, _SET_OTHER + 1, np.int64(level > reached),
+                            ):  # fmt: skip
+                                break
+                            reached += 1
+                        if reached == _LEVELS:
+                            reached += _code_escape(state, data, decoding, level - _LEVELS)
+                            if reached > MAX_VALUE:
+                                state[FAILED] = 1
+                                return
                     level = reached
-                    negative: Integer = goal < 0
+                    negative: Integer = np.int64(goal < 0)
                     if i < SIGNED:
-                        state[INDEX] = _SIGN_A + i * 33 + 16 + _clipped((signed + 512) >> 10, 16)
-                        state[INDEX + 1] = (
-                            _SIGN_B + i * 9 + 3 * _sign_class(west[i]) + _sign_class(north[i])
+                        kind = 3 * _sign_class(beside[i]) if number > 1 else 0
+                        contexts_of_sign = (
+                            _SIGN_A + i * 33 + 16 + _clipped((signed + 512) >> 10, 16),
+                            _SIGN_B + i * 9 + 3 * _sign_class(west[i]) + _sign_class(north[i]),
+                            _SIGN_C + i * 9 + kind + min(level - 1, 2),
                         )
-                        state[INDEX + 2] = _SIGN_C + i * 9 + min(level - 1, 2)
-                        if number > 1:
-                            state[INDEX + 2] += 3 * _sign_class(chroma[r, c, i])
-                        predict(
-                            state,
-                            slots,
-                            weights,
-                            curves,
-                            3,
-                            _SET_SIGN + i,
-                            _SET_OTHER + 2,
-                            _CURVE_SIGN,
-                        )
-                        negative = settle(state, data, decoding, slots, weights, curves, negative)
+                        negative = _decide(
+                            state, data, decoding, slots, weights, logits, contexts_of_sign,
+                            _SET_SIGN + i, _SET_OTHER + 2, negative,
+                        )  # fmt: skip
                     else:
                         negative = code_bit(state, data, decoding, 32768, negative)
                     own[i] = -level if negative else level
                     # Also changes predictions of measurements already coded: nobody asks for them.
-                    _add(magnitudes, magnitude_weights[OWN, i], min(level, _VALUE_CLIP))
-                band += 1
+                    add_scaled(magnitudes, magnitude_weights, 64 * OWN + i, min(level, _VALUE_CLIP))
+            masks[r, c] = own_mask
 
 
 @helper
@@ -655,7 +669,7 @@ def _code_escape(state: Array, data: Array, decoding: Integer, value: Integer) -
     """Code a number >= 0 in exponential Golomb form, in bits at even odds."""
     length = _bit_length(value + 1) - 1 if value >= 0 else 0
     reached = 0
-    while reached < 16 and code_bit(state, data, decoding, 32768, reached < length):
+    while reached < 16 and code_bit(state, data, decoding, 32768, np.int64(reached < length)):
         reached += 1
     result = 1
     for k in range(reached):

@@ -15,21 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cscodec._intrinsics import LANES
 from cscodec.bitstream import _contexts as kernels
-from cscodec.bitstream._range_coder import (
-    CURVE_POINTS,
-    FAILED,
-    HIGH,
-    LOW,
-    MAX_INPUTS,
-    POSITION,
-    SLOT_LIMIT,
-    SQUASH,
-    STATE_SIZE,
-    WEIGHT_LIMIT,
-    WEIGHT_ONE,
-    WINDOW,
-)
+from cscodec.bitstream._mixing import MAX_INPUTS, SLOT_LIMIT, WEIGHT_LIMIT, WEIGHT_ONE
+from cscodec.bitstream._range_coder import FAILED, HIGH, LOW, POSITION, STATE_SIZE, WINDOW
 from cscodec.bitstream.layout import (
     LAYERS,
     NUM_MEASUREMENTS,
@@ -53,7 +42,6 @@ _SHAPES: dict[str, tuple[tuple[int, ...], type[np.integer[Any]]]] = {
     "slots": ((NUM_PLANES, kernels.NUM_SLOTS), np.uint16),
     "counts": ((NUM_PLANES, kernels.NUM_SLOTS), np.uint8),
     "weights": ((NUM_PLANES, kernels.NUM_SETS, MAX_INPUTS), np.int32),
-    "curves": ((NUM_PLANES, kernels.NUM_CURVES, CURVE_POINTS), np.uint16),
     "sign_predictors": ((NUM_PLANES, NUM_SOURCES, SIGNED, SIGNED), np.int16),
     "magnitude_predictors": (
         (NUM_PLANES, NUM_SOURCES, NUM_MEASUREMENTS, NUM_MEASUREMENTS),
@@ -74,8 +62,6 @@ class CoderTables:
         Probabilities (of 65536) of every context and how firmly they are believed.
     weights : ndarray, (3, sets, 8) int32
         Mixing weights; 65536 is 1. Two sets are added for every decision.
-    curves : ndarray, (3, curves, 25) uint16
-        Probability at every whole logit.
     sign_predictors, magnitude_predictors, magnitude_offsets, mean_predictors : ndarray, int16
         See :class:`cscodec.bitstream._contexts.Predictors`.
     """
@@ -83,7 +69,6 @@ class CoderTables:
     slots: Array
     counts: Array
     weights: Array
-    curves: Array
     sign_predictors: Array
     magnitude_predictors: Array
     magnitude_offsets: Array
@@ -127,7 +112,6 @@ class CoderTables:
         return Mixer(
             slots=(self.slots[plane].astype(np.uint32) << 16) | (1 << 15) | counts,
             weights=self.weights[plane].copy(),
-            curves=self.curves[plane].astype(np.int32),
         )
 
     @cached_property
@@ -139,7 +123,7 @@ class CoderTables:
                     mean=self.mean_predictors[plane].astype(np.int32),
                     sign=_layer_weights(self.sign_predictors[plane], first, min(last, SIGNED)),
                     magnitude=_layer_weights(self.magnitude_predictors[plane], first, last),
-                    magnitude_offset=self.magnitude_offsets[plane].astype(np.int32),
+                    magnitude_offset=_padded(self.magnitude_offsets[plane, first:last]),
                 )
                 for first, last in itertools.pairwise(LAYERS)
             ]
@@ -148,20 +132,30 @@ class CoderTables:
 
 
 def _layer_weights(weights: Array, first: int, last: int) -> Array:
-    """Weights of what one layer predicts, side by side in memory."""
-    return np.ascontiguousarray(weights[..., first:last], np.int32)
+    """Weights (sources, measurements, predicted ones) of what one layer predicts, for kernels.
+
+    A row for each source and measurement, 64 rows to a source.
+    """
+    missing = NUM_MEASUREMENTS - weights.shape[1]
+    rows = np.pad(weights[..., first:last], ((0, 0), (0, missing), (0, 0)))
+    return _padded(rows.reshape(len(rows) * NUM_MEASUREMENTS, -1 if rows.size else 0))
+
+
+def _padded(numbers: Array) -> Array:
+    """Fill the last axis with zeros up to whole vectors."""
+    missing = -numbers.shape[-1] % LANES
+    return np.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, missing)])
 
 
 class Mixer(NamedTuple):
-    """Adaptive state of one plane: see :mod:`cscodec.bitstream._range_coder`."""
+    """Adaptive state of one plane: see :mod:`cscodec.bitstream._mixing`."""
 
     slots: Array  # (num_slots,) uint32: 22 bits of probability, 10 bits of count
     weights: Array  # (num_sets, MAX_INPUTS) int32
-    curves: Array  # (num_curves, CURVE_POINTS) int32
 
 
 class Predictors(NamedTuple):
-    """Weights of linear predictions, int32: see :func:`cscodec.bitstream._contexts.code_layer`."""
+    """Weights of linear predictions: see :func:`cscodec.bitstream._contexts.code_layer`."""
 
     mean: Array
     sign: Array
@@ -175,8 +169,6 @@ def neutral_tables() -> CoderTables:
     tables = {name: np.zeros(shape, dtype) for name, (shape, dtype) in _SHAPES.items()}
     tables["slots"] += 32768
     tables["weights"] += int(0.175 * WEIGHT_ONE)
-    knots = SQUASH[np.minimum(np.arange(CURVE_POINTS) << 8, len(SQUASH) - 1)]
-    tables["curves"] += knots.astype(np.uint16)
     one = kernels.MAGNITUDE_ONE
     for i in range(1, NUM_MEASUREMENTS):
         for source, share in enumerate((0.25, 0.25, 0.12, 0.12)):
@@ -213,6 +205,7 @@ class TileState:
             np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
             for rows, columns in self.shapes
         ]
+        self.masks = [np.zeros(values.shape[:2], np.int64) for values in self.values]
 
     def inner_values(self) -> list[Values]:
         """Quantised measurements of each plane, (rows, columns, 64) int16, without their frame."""
@@ -234,16 +227,19 @@ class TileState:
             if number == 1 and layer > 0:
                 luma = magnitudes_at(self.values[0], self.shapes[1])
             mixer, predictors = self.mixers[number], self.predictors[number][layer]
+            logits = np.zeros(MAX_INPUTS, np.int32)
             if layer == 0:
+                residuals = np.zeros(values.shape[:2], np.int64)
                 kernels.code_means(
                     coder,
                     data,
                     decoding,
                     *mixer,
+                    logits,
                     predictors.mean,
                     values,
                     wanted[number],
-                    np.zeros(values.shape[:2], np.int64),
+                    residuals,
                 )
                 continue
             kernels.code_layer(
@@ -251,13 +247,15 @@ class TileState:
                 data,
                 decoding,
                 *mixer,
+                logits,
                 *predictors[1:],
                 values,
+                self.masks[number],
                 wanted[number],
                 luma,
                 self.values[1] if number == 2 else values,
-                np.empty(predictors.sign.shape[2], np.int32),
-                np.empty(predictors.magnitude.shape[2], np.int32),
+                np.empty(predictors.sign.shape[1], np.int32),
+                np.empty(predictors.magnitude.shape[1], np.int32),
                 number,
                 layer,
                 self.measurements + 1,

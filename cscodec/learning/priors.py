@@ -1,7 +1,7 @@
 """The entropy coder's tables, learned from pictures: predictors first, then adaptive states.
 
 Predictors are weighted least-squares fits of a measurement (its value, its magnitude) to what a
-decoder knows when it meets it. The states of contexts, mixing weights and curves are simply those
+decoder knows when it meets it. The states of contexts, mixing weights are simply those
 that the coder itself reaches on training pictures, at steps over the whole useful range.
 """
 
@@ -262,4 +262,3 @@ def _train_states(
         tables["slots"][plane] = mixer.slots >> 16
         tables["counts"][plane] = np.minimum(mixer.slots & 1023, _COUNT_CAP)
         tables["weights"][plane] = mixer.weights
-        tables["curves"][plane] = mixer.curves

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cscodec._jit import (
     Array,
     Float32Matrix,
@@ -78,8 +80,17 @@ def _multiply_tile(
     left: Array, right: Array, product: Array, row: Integer, column: Integer
 ) -> None:
     """Write a tile of ``product = left @ right``, its first element at (row, column)."""
-    rows, columns = slice(row, row + _ROWS), slice(column, column + _COLUMNS)
-    product[rows, columns] = left[rows] @ right[:, columns]
+    depth = left.shape[1]
+    for r in range(row, row + _ROWS):
+        for c in range(column, column + _COLUMNS):
+            total = np.float32(0)
+            for i in range(0, depth - 3, 4):
+                total += (left[r, i] * right[i, c] + left[r, i + 1] * right[i + 1, c]) + (
+                    left[r, i + 2] * right[i + 2, c] + left[r, i + 3] * right[i + 3, c]
+                )
+            for i in range(depth - depth % 4, depth):
+                total += left[r, i] * right[i, c]
+            product[r, c] = total
 
 
 @helper
