@@ -42,6 +42,8 @@ class Kind(NamedTuple):
 
 _Array = npt.NDArray[Any]
 Uint8Vector = Annotated[_Array, Kind("uint8", 1)]
+Uint8Matrix = Annotated[_Array, Kind("uint8", 2)]
+Uint8Cube = Annotated[_Array, Kind("uint8", 3)]
 Int16Vector = Annotated[_Array, Kind("int16", 1)]
 Int32Vector = Annotated[_Array, Kind("int32", 1)]
 Int64Vector = Annotated[_Array, Kind("int64", 1)]

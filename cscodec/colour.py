@@ -5,18 +5,26 @@ Element by element in float32, no sums whose order could change: the same bits o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cscodec._colour import (
+    BLUE,
+    CB_SCALE,
+    CR_SCALE,
+    GREEN,
+    RED,
+    double_samples,
+    to_colours,
+    to_gray,
+)
+from cscodec.errors import InvalidInputError
+
 Float32Array = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
-
-_RED, _GREEN, _BLUE = (np.float32(weight) for weight in (0.299, 0.587, 0.114))
-_CB_SCALE, _CR_SCALE = np.float32(1.772), np.float32(1.402)
-_HALF = np.float32(0.5)
-_QUARTER = np.float32(0.25)
 
 
 def split_colours(pixels: npt.NDArray[Any]) -> list[Float32Array]:
@@ -27,19 +35,49 @@ def split_colours(pixels: npt.NDArray[Any]) -> list[Float32Array]:
     if pixels.ndim == 2:
         return [pixels.astype(np.float32) - np.float32(128)]
     red, green, blue = (pixels[..., k].astype(np.float32) for k in range(3))
-    luma = _RED * red + _GREEN * green + _BLUE * blue
-    return [luma - np.float32(128), (blue - luma) / _CB_SCALE, (red - luma) / _CR_SCALE]
+    luma = RED * red + GREEN * green + BLUE * blue
+    cb, cr = (blue - luma) / CB_SCALE, (red - luma) / CR_SCALE
+    return [luma - np.float32(128), cb, cr]
 
 
-def join_colours(planes: list[Float32Array]) -> Pixels:
-    """Return 8-bit pixels: inverse of :func:`split_colours`, rounded and clipped."""
-    luma = planes[0] + np.float32(128)
+def join_colours(
+    planes: Sequence[Float32Array],
+    shape: tuple[int, int],
+    origin: tuple[int, int] = (0, 0),
+    chroma_origin: tuple[int, int] = (0, 0),
+) -> Pixels:
+    """Return 8-bit pixels: inverse of :func:`split_colours`, rounded to even and clipped.
+
+    Parameters
+    ----------
+    planes : sequence of ndarray, (H, W) float32, C-contiguous
+        Y, or Y, Cb and Cr.
+    shape : (int, int)
+        Rows and columns of pixels.
+    origin, chroma_origin : (int, int)
+        Row and column of the first pixel in Y, and in Cb and Cr.
+
+    Raises
+    ------
+    InvalidInputError
+        If a plane is too small for that.
+    """
+    height, width = shape
+    for plane, (top, left) in zip(planes, (origin, chroma_origin, chroma_origin), strict=False):
+        rows, columns = plane.shape
+        if min(top, left) < 0 or top + height > rows or left + width > columns:
+            raise InvalidInputError(
+                f"{height} x {width} pixels at {top}, {left} are not all in a plane of "
+                f"{rows} x {columns} samples"
+            )
     if len(planes) == 1:
-        return to_bytes(luma)
-    red = luma + _CR_SCALE * planes[2]
-    blue = luma + _CB_SCALE * planes[1]
-    green = (luma - _RED * red - _BLUE * blue) / _GREEN
-    return np.stack([to_bytes(plane) for plane in (red, green, blue)], axis=-1)
+        gray = np.empty(shape, np.uint8)
+        to_gray(planes[0], *origin, gray)
+        return gray
+    pixels = np.empty((height, width, 3), np.uint8)
+    room = [np.empty(width, np.float32) for _ in range(3)]
+    to_colours(*planes, *origin, *chroma_origin, *room, pixels)
+    return pixels
 
 
 def to_bytes(plane: npt.NDArray[Any]) -> Pixels:
@@ -53,7 +91,7 @@ def halve(plane: Float32Array) -> Float32Array:
     height, width = plane.shape
     plane = np.pad(plane, ((0, height % 2), (0, width % 2)), mode="edge")
     rows = plane[::2] + plane[1::2]
-    return (rows[:, ::2] + rows[:, 1::2]) * _QUARTER
+    return (rows[:, ::2] + rows[:, 1::2]) * np.float32(0.25)
 
 
 def double(plane: Float32Array) -> Float32Array:
@@ -62,13 +100,7 @@ def double(plane: Float32Array) -> Float32Array:
     New samples lie a quarter of a sample beside the old ones and are 3/4 of the near and 1/4 of
     the far neighbour; outside the plane its edge is repeated.
     """
-    return _double_rows(_double_rows(plane).T).T
-
-
-def _double_rows(plane: Float32Array) -> Float32Array:
-    padded = np.pad(plane, ((1, 1), (0, 0)), mode="edge")
-    near = (_HALF + _QUARTER) * padded[1:-1]
-    doubled = np.empty((2 * plane.shape[0], plane.shape[1]), np.float32)
-    doubled[::2] = near + _QUARTER * padded[:-2]
-    doubled[1::2] = near + _QUARTER * padded[2:]
+    height, width = plane.shape
+    doubled = np.empty((2 * height, 2 * width), np.float32)
+    double_samples(np.ascontiguousarray(plane), np.empty(width, np.float32), doubled)
     return doubled

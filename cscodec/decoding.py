@@ -21,7 +21,7 @@ from cscodec.sensing.filters import check_filters, filters_for_step
 
 Pixels = npt.NDArray[np.uint8]
 
-_MARGIN = 2  # patches around a tile that restoring it looks at
+_MARGIN = 2  # patches around a tile that refining it looks at; doubling chroma looks at one
 
 
 class DecodingJob:
@@ -135,14 +135,15 @@ class DecodingJob:
         header = self.header
         _, _, width, height = header.tile_box(tile)
 
-        def restore(number: int) -> npt.NDArray[np.float32]:
+        def restore(number: int) -> tuple[npt.NDArray[np.float32], tuple[int, int]]:
             halved = number > 0 and not header.full_chroma
             top, left = self._patch_origin(tile, number)
             rows, columns = header.patch_grids(tile)[number]
-            first_row, first_column = max(0, top - _MARGIN), max(0, left - _MARGIN)
+            margin = _MARGIN if self.decoder == "refine" else 1 if halved else 0
+            first_row, first_column = max(0, top - margin), max(0, left - margin)
             quantised = Quantised(
                 values=planes[number][
-                    first_row : top + rows + _MARGIN, first_column : left + columns + _MARGIN
+                    first_row : top + rows + margin, first_column : left + columns + margin
                 ],
                 step=header.step if number == 0 else header.chroma_step,
                 zero_cell=header.zero_cell / 64,
@@ -156,12 +157,12 @@ class DecodingJob:
                 sparsity=self.sparsity,
             )
             y, x = 8 * (top - first_row), 8 * (left - first_column)
+            if not halved:
+                return samples, (y, x)
             # Samples beyond the picture's edge are padding, not picture.
-            total_rows = -(-header.height // (2 if halved else 1))
-            total_columns = -(-header.width // (2 if halved else 1))
+            total_rows, total_columns = -(-header.height // 2), -(-header.width // 2)
             samples = samples[: total_rows - 8 * first_row, : total_columns - 8 * first_column]
-            if halved:
-                samples, y, x = double(samples), 2 * y, 2 * x
-            return samples[y : y + height, x : x + width]
+            return double(samples), (2 * y, 2 * x)
 
-        return join_colours(list(parallel_map(restore, range(len(planes)), workers)))
+        restored, origins = zip(*parallel_map(restore, range(len(planes)), workers), strict=True)
+        return join_colours(restored, (height, width), origins[0], origins[-1])

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cscodec._restoration import fill_plane, move_into_cells
 from cscodec.bitstream.quantize import dequantize
 from cscodec.model import System
 from cscodec.sensing.averages import sparse_average
 from cscodec.sensing.filters import apply_filters
-from cscodec.sensing.patches import assemble_patches, extract_patches
+from cscodec.sensing.patches import assemble_patches
 from cscodec.sensing.pursuit import multiplied, omp
 from cscodec.sensing.shrinkage import shrinkage_average
 
@@ -100,9 +101,15 @@ def restore_plane(
 def linear_plane(quantised: Quantised, system: System) -> Float32Array:
     """Return the plane at the centres of its cells."""
     rows, columns = quantised.values.shape[:2]
-    measured = dequantize(quantised.values, quantised.step).reshape(rows * columns, -1)
-    patches = multiplied(measured, synthesis(system))
-    return assemble_patches(patches, (8 * rows, 8 * columns))
+    plane = np.empty((8 * rows, 8 * columns), np.float32)
+    fill_plane(
+        np.ascontiguousarray(quantised.values),
+        quantised.step,
+        synthesis(system),
+        *_room(columns),
+        plane,
+    )
+    return plane
 
 
 def clean_plane(
@@ -150,14 +157,23 @@ def _pursue(
 
 
 def into_cells(plane: Float32Array, quantised: Quantised, transform: Float32Array) -> Float32Array:
-    """Move every patch of a plane to the nearest one whose measurements lie in their cells."""
-    patches = extract_patches(plane)
-    measured = multiplied(patches, np.ascontiguousarray(transform.T))
-    centres = dequantize(quantised.values, quantised.step).reshape(measured.shape)
-    half = np.full(centres.shape, 0.5 * quantised.step, np.float32)
-    half[centres == 0] = quantised.zero_cell * quantised.step
-    half[:, 0] = 0.5 * quantised.step
-    half[:, quantised.measurements + 1 :] = np.inf
-    # What the measurements do not see stays as it is.
-    moved = np.clip(measured, centres - half, centres + half) - measured
-    return assemble_patches(patches + multiplied(moved, transform), plane.shape)
+    """Move every patch of a plane, in place, to the nearest whose measurements lie in their cells.
+
+    Returns the plane.
+    """
+    move_into_cells(
+        plane,
+        np.ascontiguousarray(quantised.values),
+        quantised.step,
+        quantised.zero_cell * quantised.step,
+        quantised.measurements + 1,
+        np.ascontiguousarray(transform.T),
+        transform,
+        *_room(quantised.values.shape[1]),
+    )
+    return plane
+
+
+def _room(columns: int) -> tuple[Float32Array, Float32Array]:
+    """Arrays for a row of patches and their measurements, that kernels work in."""
+    return np.empty((columns, 64), np.float32), np.empty((columns, 64), np.float32)

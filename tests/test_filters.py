@@ -12,6 +12,7 @@ from cscodec.sensing.filters import (
     FILTER_STEPS,
     WEIGHT_ONE,
     apply_filters,
+    arranged,
     filter_shape,
     filters_for_step,
     fit_filters,
@@ -47,7 +48,7 @@ def error(plane: Plane, original: Plane) -> float:
 
 
 def as_weights(filters: npt.NDArray[np.int16]) -> Plane:
-    return filters.astype(np.float32) / np.float32(WEIGHT_ONE)
+    return arranged(filters.astype(np.float32) / np.float32(WEIGHT_ONE))
 
 
 def test_fitted_filters_restore_what_they_are_fitted_to(
@@ -73,7 +74,7 @@ def test_fitted_filters_restore_other_pictures(fitted: npt.NDArray[np.int16]) ->
 
 def test_filters_of_zeros_change_nothing() -> None:
     plane, clean, _ = example("fig", 100, 100)
-    none = np.zeros(filter_shape()[1:], np.float32)
+    none = arranged(np.zeros(filter_shape()[1:], np.float32))
     np.testing.assert_array_equal(apply_filters(plane, clean, none, STEP), clean)
 
 

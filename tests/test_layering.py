@@ -16,7 +16,10 @@ PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
 _BASE = {"errors", "_jit", "_machine_code", "_compilation", "_intrinsics", "parallel"}
-_PARTS = {"alpha", "colour", "decoding", "describe", "encoding", "rate_control", "restoration"}
+_PARTS = {
+    "alpha", "colour", "decoding", "describe", "encoding", "rate_control", "restoration",
+    "_colour", "_restoration",
+}  # fmt: skip
 _CORE = _BASE | {"sensing", "model", "bitstream", "codec"} | _PARTS
 _MEASURES = {"evaluation.metrics", "evaluation.report"}  # leaves: numbers in, numbers or text out
 ALLOWED: dict[str, set[str]] = {
@@ -33,9 +36,11 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"errors", "sensing"},
     "bitstream": _BASE | {"sensing", "model"},
     "alpha": {"errors"},
-    "colour": {"errors"},
+    "_colour": _BASE,
+    "colour": _BASE | {"_colour"},
     "rate_control": {"errors", "bitstream"},
-    "restoration": _BASE | {"sensing", "model", "bitstream"},
+    "_restoration": _BASE | {"sensing"},
+    "restoration": _BASE | {"sensing", "model", "bitstream", "_restoration"},
     "encoding": _BASE | {"sensing", "model", "bitstream", "colour"},
     "decoding": _BASE | {"sensing", "model", "bitstream", "colour", "restoration"},
     "codec": _CORE - {"codec", "describe"},

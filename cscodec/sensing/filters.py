@@ -53,11 +53,27 @@ def check_filters(filters: Mapping[str, Array]) -> None:
 
 
 def filters_for_step(filters: npt.NDArray[np.int16], step: float) -> Float32Array:
-    """Return the filters, (classes, taps) float32, of the nearest step."""
+    """Return the filters of the nearest step, arranged for :func:`apply_filters`."""
     distances = [abs(np.log2(step / known)) for known in FILTER_STEPS]
     nearest = int(np.argmin(distances))
-    weights: Float32Array = filters[nearest].astype(np.float32)
-    return weights * np.float32(1 / WEIGHT_ONE)
+    return arranged(filters[nearest].astype(np.float32) * np.float32(1 / WEIGHT_ONE))
+
+
+def arranged(filters: npt.NDArray[np.float32]) -> Float32Array:
+    """Arrange filters, (classes, taps), by blocks of 4x4 pixels: all that one has in common.
+
+    A block lies in one quarter of its patch, and all its pixels have one activity and direction.
+
+    Returns
+    -------
+    ndarray, (120, taps * 16) float32
+        A row for each activity, direction and quarter; for each tap the weights of the block's
+        pixels in raster order.
+    """
+    by_place = filters.reshape(-1, 4, 4, filters.shape[1])
+    quarters = [by_place[:, ::down, ::right] for down in (1, -1) for right in (1, -1)]
+    rows = np.stack(quarters, axis=1).reshape(-1, 16, filters.shape[1])
+    return np.ascontiguousarray(rows.swapaxes(1, 2)).reshape(len(rows), -1)
 
 
 def apply_filters(
@@ -71,7 +87,8 @@ def apply_filters(
         Before cleaning; H and W are multiples of 8.
     clean : ndarray, (H, W) float32
         After cleaning.
-    filters : ndarray, (classes, taps) float32
+    filters : ndarray, (120, taps * 16) float32
+        As :func:`arranged` makes them.
     step : float
         Quantisation step.
 
@@ -82,9 +99,11 @@ def apply_filters(
     from cscodec.sensing import _filters
 
     removed, framed, classes = _prepare(plane, clean, step)
+    signs = np.array([(1, 1), (1, -1), (-1, 1), (-1, -1)])  # of the quarters: down, right
+    taps = np.concatenate([_filters.CLEAN_TAPS, _filters.REMOVED_TAPS])
+    offsets = (signs[:, None] * taps) @ np.array([framed.shape[1], 1])
     filtered = np.empty_like(clean)
-    inputs = np.empty(_filters.NUM_TAPS, np.float32)
-    _filters.apply_filters(removed, framed, classes, filters, inputs, filtered)
+    _filters.apply_filters(removed, framed, classes, filters, offsets, filtered)
     return filtered
 
 
@@ -129,9 +148,11 @@ def _prepare(
 ) -> tuple[Float32Array, Float32Array, Array]:
     from cscodec.sensing import _filters
 
-    radius = _filters.RADIUS
-    removed = np.pad(plane - clean, radius, mode="edge")
-    framed = np.pad(clean, radius, mode="edge")
-    classes = np.zeros((-(-clean.shape[0] // 4), -(-clean.shape[1] // 4)), np.int64)
-    _filters.classify(framed, np.float32(step), classes)
+    height, width = clean.shape
+    frame = 2 * _filters.RADIUS
+    removed, framed = (np.empty((height + frame, width + frame), np.float32) for _ in range(2))
+    _filters.frame(plane, clean, removed, framed)
+    gradients = (np.empty((height // 2 + 2, width // 2 + 2), np.float32) for _ in range(2))
+    classes = np.empty((height // 4, width // 4), np.int64)
+    _filters.classify(framed, step, *gradients, classes)
     return removed, framed, classes

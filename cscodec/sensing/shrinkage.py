@@ -50,17 +50,17 @@ def shrinkage_average(
             "1, 2, 4 or 8"
         )
     total = np.zeros((height, width), np.float32)
-    weight = np.zeros((height, width), np.float32)
-    _shrinkage.average_shrunk(
+    shares = np.empty(((height - 8) // stride + 1, (width - 8) // stride + 1), np.float32)
+    _shrinkage.add_shrunk(
         plane,
         np.ascontiguousarray(basis.T),
         np.ascontiguousarray(basis),
-        np.float32(threshold),
+        threshold,
         stride,
         np.empty((_shrinkage.GROUP, 64), np.float32),
         np.empty((_shrinkage.GROUP, 64), np.float32),
-        np.empty(64, np.float32),
+        shares,
         total,
-        weight,
     )
-    return total / weight
+    _shrinkage.divide_by_shares(total, shares, stride, np.empty(shares.shape[1], np.float32))
+    return total

@@ -1,0 +1,76 @@
+"""Kernels of :mod:`cscodec.colour`: chroma at twice its size, and planes to pixels.
+
+Element by element in float32, no sums whose order could change: the same bits on every CPU.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cscodec._jit import Float32Matrix, Float32Vector, Integer, Uint8Cube, Uint8Matrix, kernel
+
+_NEAR, _FAR = np.float32(0.75), np.float32(0.25)
+_MIDDLE, _WHITE = np.float32(128), np.float32(255)
+RED, GREEN, BLUE = (np.float32(weight) for weight in (0.299, 0.587, 0.114))  #: of BT.601
+CB_SCALE, CR_SCALE = np.float32(1.772), np.float32(1.402)
+
+
+@kernel
+def double_samples(plane: Float32Matrix, row: Float32Vector, doubled: Float32Matrix) -> None:
+    """Interpolate (H, W) to (2 H, 2 W); ``row`` (W,) is room."""
+    height, width = plane.shape
+    for y in range(2 * height):
+        near = y >> 1
+        far = min(max(near + 2 * (y & 1) - 1, 0), height - 1)
+        for x in range(width):
+            row[x] = _NEAR * plane[near, x] + _FAR * plane[far, x]
+        doubled[y, 0] = _NEAR * row[0] + _FAR * row[0]
+        for x in range(1, width):
+            doubled[y, 2 * x] = _NEAR * row[x] + _FAR * row[x - 1]
+        for x in range(width - 1):
+            doubled[y, 2 * x + 1] = _NEAR * row[x] + _FAR * row[x + 1]
+        doubled[y, 2 * width - 1] = _NEAR * row[width - 1] + _FAR * row[width - 1]
+
+
+@kernel
+def to_colours(
+    luma: Float32Matrix,
+    cb: Float32Matrix,
+    cr: Float32Matrix,
+    top: Integer,
+    left: Integer,
+    chroma_top: Integer,
+    chroma_left: Integer,
+    red: Float32Vector,
+    green: Float32Vector,
+    blue: Float32Vector,
+    pixels: Uint8Cube,
+) -> None:
+    """Write pixels (H, W, 3) from planes, whose first rows and columns are given.
+
+    ``red``, ``green`` and ``blue`` (W,) are room.
+    """
+    height, width = pixels.shape[:2]
+    for y in range(height):
+        for x in range(width):
+            light = luma[top + y, left + x] + _MIDDLE
+            r = light + CR_SCALE * cr[chroma_top + y, chroma_left + x]
+            b = light + CB_SCALE * cb[chroma_top + y, chroma_left + x]
+            g = (light - RED * r - BLUE * b) / GREEN
+            red[x] = min(max(np.rint(r), np.float32(0)), _WHITE)
+            green[x] = min(max(np.rint(g), np.float32(0)), _WHITE)
+            blue[x] = min(max(np.rint(b), np.float32(0)), _WHITE)
+        for x in range(width):
+            pixels[y, x, 0] = np.uint8(red[x])
+            pixels[y, x, 1] = np.uint8(green[x])
+            pixels[y, x, 2] = np.uint8(blue[x])
+
+
+@kernel
+def to_gray(luma: Float32Matrix, top: Integer, left: Integer, pixels: Uint8Matrix) -> None:
+    """Write pixels (H, W) from a plane whose first row and column are given."""
+    height, width = pixels.shape
+    for y in range(height):
+        for x in range(width):
+            light = np.rint(luma[top + y, left + x] + _MIDDLE)
+            pixels[y, x] = np.uint8(min(max(light, np.float32(0)), _WHITE))
