@@ -213,7 +213,9 @@ def _predict(
     chroma: Array,
     number: Integer,
     sign_weights: Array,
+    sign_rows: Array,
     magnitude_weights: Array,
+    magnitude_rows: Array,
     magnitude_offsets: Array,
     row: Integer,
     column: Integer,
@@ -243,10 +245,10 @@ def _predict(
             other = values[r, c]
             mask = masks[r, c]
             step = _clipped(np.int64(other[0]) - mean, _MEAN_CLIP)
-            if step != 0:
+            if step != 0 and magnitude_rows[source] & 1:
                 add_scaled(magnitudes, magnitude_weights, 64 * source, abs(step))
-                if first < SIGNED:
-                    add_scaled(signs, sign_weights, 64 * source, step)
+            if step != 0 and sign_rows[source] & 1:
+                add_scaled(signs, sign_weights, 64 * source, step)
         elif source == OWN:
             other = own
             mask = masks[row, column]
@@ -255,12 +257,19 @@ def _predict(
         else:
             other = chroma[row, column]
         mask &= _below(end)
-        while mask != 0:
-            j = lowest_bit(mask)
-            mask &= mask - 1
+        rest = mask & magnitude_rows[source]
+        while rest != 0:
+            j = lowest_bit(rest)
+            rest &= rest - 1
+            value = min(abs(np.int64(other[j])), _VALUE_CLIP)
+            if value != 0:
+                add_scaled(magnitudes, magnitude_weights, 64 * source + j, value)
+        rest = mask & sign_rows[source]
+        while rest != 0 and source != LUMA:
+            j = lowest_bit(rest)
+            rest &= rest - 1
             value = _clipped(np.int64(other[j]), _VALUE_CLIP)
-            add_scaled(magnitudes, magnitude_weights, 64 * source + j, abs(value))
-            if j < SIGNED and first < SIGNED and source != LUMA:
+            if value != 0:
                 add_scaled(signs, sign_weights, 64 * source + j, value)
 
 
@@ -432,7 +441,9 @@ def code_layer(
     weights: Int32Matrix,
     logits: Int32Vector,
     sign_weights: Int16Matrix,
+    sign_rows: Int64Vector,
     magnitude_weights: Int16Matrix,
+    magnitude_rows: Int64Vector,
     magnitude_offsets: Int16Vector,
     values: Int16Cube,
     masks: Int64Matrix,
@@ -460,6 +471,8 @@ def code_layer(
     sign_weights, magnitude_weights : (sources * 64, n) int16
         Linear predictors by source and measurement, and the predicted one, of this layer only,
         filled up with zeros to a multiple of eight columns.
+    sign_rows, magnitude_rows : (sources,) int64
+        Bit j is set where the row of measurement j is not all zeros.
     magnitude_offsets : (n,) int16
     values : (rows + 2, columns + 2, 64) int16
         Quantised measurements in a frame of zeros, filled layer by layer.
@@ -487,8 +500,8 @@ def code_layer(
     for r in range(1, rows + 1):
         for c in range(1, columns + 1):
             _predict(
-                values, masks, luma, chroma, number, sign_weights, magnitude_weights,
-                magnitude_offsets, r, c, first, last, signs, magnitudes,
+                values, masks, luma, chroma, number, sign_weights, sign_rows, magnitude_weights,
+                magnitude_rows, magnitude_offsets, r, c, first, last, signs, magnitudes,
             )  # fmt: skip
             own, west, north = values[r, c], values[r, c - 1], values[r - 1, c]
             north_west, north_east = values[r - 1, c - 1], values[r - 1, c + 1]
@@ -660,7 +673,9 @@ def code_layer(
                         negative = code_bit(state, data, decoding, 32768, negative)
                     own[i] = -level if negative else level
                     # Also changes predictions of measurements already coded: nobody asks for them.
-                    add_scaled(magnitudes, magnitude_weights, 64 * OWN + i, min(level, _VALUE_CLIP))
+                    if (magnitude_rows[OWN] >> i) & 1:
+                        size = min(level, _VALUE_CLIP)
+                        add_scaled(magnitudes, magnitude_weights, 64 * OWN + i, size)
             masks[r, c] = own_mask
 
 

@@ -118,17 +118,21 @@ class CoderTables:
     def predictors(self) -> list[list[Predictors]]:
         """The linear predictors of each plane, by layer."""
         return [
-            [
-                Predictors(
-                    mean=self.mean_predictors[plane].astype(np.int32),
-                    sign=_layer_weights(self.sign_predictors[plane], first, min(last, SIGNED)),
-                    magnitude=_layer_weights(self.magnitude_predictors[plane], first, last),
-                    magnitude_offset=_padded(self.magnitude_offsets[plane, first:last]),
-                )
-                for first, last in itertools.pairwise(LAYERS)
-            ]
+            [self._predictors(plane, first, last) for first, last in itertools.pairwise(LAYERS)]
             for plane in range(NUM_PLANES)
         ]
+
+    def _predictors(self, plane: int, first: int, last: int) -> Predictors:
+        sign = _layer_weights(self.sign_predictors[plane], first, min(last, SIGNED))
+        magnitude = _layer_weights(self.magnitude_predictors[plane], first, last)
+        return Predictors(
+            mean=self.mean_predictors[plane].astype(np.int32),
+            sign=sign,
+            sign_rows=_used_rows(sign),
+            magnitude=magnitude,
+            magnitude_rows=_used_rows(magnitude),
+            magnitude_offset=_padded(self.magnitude_offsets[plane, first:last]),
+        )
 
 
 def _layer_weights(weights: Array, first: int, last: int) -> Array:
@@ -139,6 +143,12 @@ def _layer_weights(weights: Array, first: int, last: int) -> Array:
     missing = NUM_MEASUREMENTS - weights.shape[1]
     rows = np.pad(weights[..., first:last], ((0, 0), (0, missing), (0, 0)))
     return _padded(rows.reshape(len(rows) * NUM_MEASUREMENTS, -1 if rows.size else 0))
+
+
+def _used_rows(weights: Array) -> Array:
+    """For every source, a mask of the measurements whose weights are not all zero."""
+    used = weights.any(axis=1).reshape(NUM_SOURCES, NUM_MEASUREMENTS)
+    return np.packbits(used, axis=1, bitorder="little").view("<i8")[:, 0].astype(np.int64)
 
 
 def _padded(numbers: Array) -> Array:
@@ -159,7 +169,9 @@ class Predictors(NamedTuple):
 
     mean: Array
     sign: Array
+    sign_rows: Array
     magnitude: Array
+    magnitude_rows: Array
     magnitude_offset: Array
 
 

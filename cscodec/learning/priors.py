@@ -40,6 +40,7 @@ _FIT_STEPS = (8.0, 16.0, 28.0, 48.0)
 _STATE_STEPS = (7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0)
 _COUNT_CAP = 40  # how firmly a fresh tile believes the trained probabilities
 _DEAD_ZONE_ROUNDING = 0.33  # what the rate-distortion search does on average
+_LEAST_WEIGHT = 0.03  # of a feature, on the measurement that it says most of
 _VALUE_CLIP = 32
 _MEAN_CLIP = 64
 
@@ -100,20 +101,31 @@ def _fit_predictors(
                 tables["sign_predictors"][plane, source, measurement, first:last] = _int16(
                     weights[row]
                 )
-        for k in range(last - first):
-            # Features of a measurement: all sources, the patch's own before it, and a constant.
-            columns = np.r_[: len(names) + k, sized.shape[0] - 1]
-            fit, columns = _positive_ridge(sized, sized_target[:, k], columns)
-            for column, weight in zip(columns, _int16(fit * MAGNITUDE_ONE), strict=True):
-                if column == sized.shape[0] - 1:
-                    tables["magnitude_offsets"][plane, first + k] = weight
-                    continue
-                if column < len(names):
-                    source, measurement = names[column]
-                else:
-                    source, measurement = OWN, first + column - len(names)
-                tables["magnitude_predictors"][plane, source, measurement, first + k] = weight
+        weights = _fit_magnitudes(sized, sized_target, np.arange(len(sized)))
+        # Features that say little of anything cost more, in time and in what is learned of them by
+        # chance, than they bring.
+        worthy = np.flatnonzero(weights.max(axis=1) >= _LEAST_WEIGHT)
+        weights = _int16(_fit_magnitudes(sized, sized_target, worthy) * MAGNITUDE_ONE)
+        rows = names + [(OWN, measurement) for measurement in range(first, last)]
+        for (source, measurement), row in zip(rows, weights[:-1], strict=True):
+            tables["magnitude_predictors"][plane, source, measurement, first:last] = row
+        tables["magnitude_offsets"][plane, first:last] = weights[-1]
     tables["mean_predictors"][plane] = _fit_mean([planes[plane] for planes in pictures])
+
+
+def _fit_magnitudes(products: Array, targets: Array, allowed: Array) -> Array:
+    """Weights (features, targets) of the magnitudes of a layer, from allowed features only.
+
+    Features are those of all sources, then the layer's own measurements, of which only earlier ones
+    are known, then a constant.
+    """
+    weights = np.zeros((len(products), targets.shape[1]))
+    constant = len(products) - 1
+    for k in range(targets.shape[1]):
+        known = allowed[(allowed < constant - targets.shape[1] + k) | (allowed == constant)]
+        fit, columns = _positive_ridge(products, targets[:, k], np.union1d(known, constant))
+        weights[columns, k] = fit
+    return weights
 
 
 def _normal_equations(
