@@ -26,8 +26,9 @@ Float32Array = npt.NDArray[np.float32]
 DECODERS = ("refine", "consistent", "linear", "omp")
 
 # Refinement by a model's filters: coefficients below this share of a step are taken for noise.
-_THRESHOLD = 0.5
+_THRESHOLD = 0.48
 _STRIDE = 2
+_STARTS = ((0, 0), (1, 1))  # every other place, like the black squares of a chessboard
 # Without filters: the squared error per patch at which a sparse code is good enough, over that of
 # plain rounding, and the most atoms.
 _ERROR_SHARE = 0.35
@@ -122,7 +123,8 @@ def clean_plane(
         error = _ERROR_SHARE * 64 * quantised.step**2 / 12
         clean = sparse_average(plane, system.dictionary, error, _STRIDE, _MAX_ATOMS)
     else:
-        clean = shrinkage_average(plane, transform, _THRESHOLD * quantised.step, _STRIDE)
+        threshold = _THRESHOLD * quantised.step
+        clean = shrinkage_average(plane, transform, threshold, _STRIDE, _STARTS)
     return plane, into_cells(clean, quantised, transform)
 
 

@@ -19,10 +19,16 @@ def plane() -> Plane:
     return sample("cat", 40, 72, 300, 400)[..., 1].astype(np.float32)
 
 
-def by_definition(plane: Plane, basis: Plane, threshold: float, stride: int) -> Plane:
+Starts = tuple[tuple[int, int], ...]
+
+
+def by_definition(
+    plane: Plane, basis: Plane, threshold: float, stride: int, starts: Starts = ((0, 0),)
+) -> Plane:
     total, weight = np.zeros(plane.shape), np.zeros(plane.shape)
-    for y in range(0, plane.shape[0] - 7, stride):
-        for x in range(0, plane.shape[1] - 7, stride):
+    for top, left in starts:
+        places = np.mgrid[top : plane.shape[0] - 7 : stride, left : plane.shape[1] - 7 : stride]
+        for y, x in places.reshape(2, -1).T:
             coefficients = basis @ plane[y : y + 8, x : x + 8].ravel()
             kept = np.abs(coefficients) > threshold
             kept[0] = True
@@ -32,11 +38,15 @@ def by_definition(plane: Plane, basis: Plane, threshold: float, stride: int) -> 
     return (total / weight).astype(np.float32)
 
 
-@pytest.mark.parametrize("stride", [1, 2, 4, 8])
+@pytest.mark.parametrize(
+    ("stride", "starts"),
+    [(1, ((0, 0),)), (2, ((0, 0),)), (4, ((0, 0),)), (8, ((0, 0),)), (2, ((0, 0), (1, 1))),
+     (4, ((0, 0), (3, 1), (1, 3)))],
+)  # fmt: skip
 @pytest.mark.parametrize("threshold", [3.0, 25.0])
-def test_it_is_what_it_says(plane: Plane, stride: int, threshold: float) -> None:
-    ours = shrinkage_average(plane, cosine_basis(), threshold, stride)
-    expected = by_definition(plane, cosine_basis().astype(np.float64), threshold, stride)
+def test_it_is_what_it_says(plane: Plane, stride: int, starts: Starts, threshold: float) -> None:
+    ours = shrinkage_average(plane, cosine_basis(), threshold, stride, starts)
+    expected = by_definition(plane, cosine_basis().astype(np.float64), threshold, stride, starts)
     # A coefficient at the threshold may go the other way in float32.
     assert (np.abs(ours - expected) < 0.01).mean() > 0.98
     assert np.abs(ours - expected).max() < threshold
@@ -71,8 +81,9 @@ def test_a_basis_of_fewer_rows_keeps_what_they_see(plane: Plane) -> None:
 @pytest.mark.parametrize("shape", [(8, 8), (8, 16), (24, 8), (8, 8 * 67)])
 def test_planes_of_any_number_of_patches(shape: tuple[int, int]) -> None:
     noise = np.random.default_rng(1).normal(0, 30, shape).astype(np.float32)
-    expected = by_definition(noise, cosine_basis().astype(np.float64), 20.0, 2)
-    close = np.abs(shrinkage_average(noise, cosine_basis(), 20.0) - expected) < 0.01
+    starts = ((0, 0), (1, 1))
+    expected = by_definition(noise, cosine_basis().astype(np.float64), 20.0, 2, starts)
+    close = np.abs(shrinkage_average(noise, cosine_basis(), 20.0, 2, starts) - expected) < 0.01
     assert close.mean() > 0.9
 
 
@@ -82,3 +93,9 @@ def test_planes_of_any_number_of_patches(shape: tuple[int, int]) -> None:
 def test_other_sizes_and_strides_are_refused(shape: tuple[int, int], stride: int) -> None:
     with pytest.raises(InvalidInputError, match=f"stride is {stride}; allowed"):
         shrinkage_average(np.zeros(shape, np.float32), cosine_basis(), 1.0, stride)
+
+
+@pytest.mark.parametrize("starts", [(), ((1, 1),), ((0, 0), (2, 0)), ((0, 0), (0, -1))])
+def test_other_starts_are_refused(starts: Starts) -> None:
+    with pytest.raises(InvalidInputError, match="starts are"):
+        shrinkage_average(np.zeros((8, 8), np.float32), cosine_basis(), 1.0, 2, starts)

@@ -122,6 +122,8 @@ def add_shrunk(
     synthesis: Float32Matrix,
     threshold: Float32,
     stride: Integer,
+    first_top: Integer,
+    first_left: Integer,
     patches: Float32Matrix,
     coefficients: Float32Matrix,
     shares: Float32Matrix,
@@ -129,17 +131,17 @@ def add_shrunk(
 ) -> None:
     """Add weighted estimates of all patches on a grid of ``stride`` to ``total``.
 
-    ``analysis`` has the basis in its columns, ``synthesis`` in its rows, the constant first. The
+    The grid begins at ``first_top`` and ``first_left``. ``analysis`` has the basis in its columns, ``synthesis`` in its rows, the constant first. The
     weights, 1 / (1 + number of coefficients kept beside the mean), are left in ``shares``, one for
     each patch. ``patches`` and ``coefficients`` (GROUP, 64) are room.
     """
     num_rows, num_columns = shares.shape
     for r in range(num_rows):
-        top = r * stride
+        top = first_top + r * stride
         for first in range(0, num_columns, GROUP):
             size = min(GROUP, num_columns - first)
             for n in range(size):
-                left = (first + n) * stride
+                left = first_left + (first + n) * stride
                 for y in range(8):
                     for x in range(8):
                         patches[n, 8 * y + x] = plane[top + y, left + x]
@@ -148,34 +150,39 @@ def add_shrunk(
                 mask = _mask_above(coefficients, n, threshold) & -2  # the mean is always kept
                 share = np.float32(1) / np.float32(1 + count_bits(mask))
                 shares[r, first + n] = share
-                left = (first + n) * stride
+                left = first_left + (first + n) * stride
                 _add_estimate(coefficients, n, mask, synthesis, share, total, top, left)
 
 
 @kernel
-def divide_by_shares(
-    total: Float32Matrix, shares: Float32Matrix, stride: Integer, column: Float32Vector
+def add_shares(
+    shares: Float32Matrix,
+    stride: Integer,
+    first_top: Integer,
+    first_left: Integer,
+    column: Float32Vector,
+    weight: Float32Matrix,
 ) -> None:
-    """Divide every pixel of ``total`` by the sum of the weights of the patches that cover it.
+    """Add to every pixel of ``weight`` the shares of the patches that cover it.
 
     ``column`` (columns of ``shares``,) is room.
     """
-    height, width = total.shape
+    height, width = weight.shape
     num_rows, num_columns = shares.shape
-    for y in range(height):
-        if y % stride == 0:  # else the same patches cover it as the row above
-            last_row = min(y // stride, num_rows - 1)
-            first_row = max(0, (y - 8) // stride + 1)
+    for y in range(first_top, height):
+        if (y - first_top) % stride == 0:  # else the same patches cover it as the row above
+            last_row = min((y - first_top) // stride, num_rows - 1)
+            first_row = max(0, (y - first_top - 8) // stride + 1)
             for c in range(num_columns):
-                column[c] = shares[first_row, c]
-            for r in range(first_row + 1, last_row + 1):
+                column[c] = 0
+            for r in range(first_row, last_row + 1):
                 for c in range(num_columns):
                     column[c] += shares[r, c]
-        for left in range(0, width, stride):
-            last = min(left // stride, num_columns - 1)
-            first = max(0, (left - 8) // stride + 1)
-            weight = column[first]
-            for c in range(first + 1, last + 1):
-                weight += column[c]
-            for x in range(left, left + stride):
-                total[y, x] /= weight
+        for left in range(first_left, width, stride):
+            last = min((left - first_left) // stride, num_columns - 1)
+            first = max(0, (left - first_left - 8) // stride + 1)
+            share = np.float32(0)
+            for c in range(first, last + 1):
+                share += column[c]
+            for x in range(left, min(left + stride, width)):
+                weight[y, x] += share

@@ -7,16 +7,23 @@ show no patch borders.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
+from cscodec.sensing._shrinkage import GROUP, add_shares, add_shrunk
 
 Float32Array = npt.NDArray[np.float32]
 
 
 def shrinkage_average(
-    plane: Float32Array, basis: Float32Array, threshold: float, stride: int = 2
+    plane: Float32Array,
+    basis: Float32Array,
+    threshold: float,
+    stride: int = 2,
+    starts: Sequence[tuple[int, int]] = ((0, 0),),
 ) -> Float32Array:
     """Threshold overlapping patches in an orthonormal basis and average the results.
 
@@ -29,7 +36,9 @@ def shrinkage_average(
     threshold : float
         Coefficients of smaller magnitude become zero; the mean is always kept.
     stride : {1, 2, 4, 8}
-        Distance of neighbouring patches.
+        Distance of neighbouring patches on a grid.
+    starts : sequence of (int, int)
+        Row and column of the first patch of every grid, below the stride; (0, 0) is one of them.
 
     Returns
     -------
@@ -39,28 +48,38 @@ def shrinkage_average(
     Raises
     ------
     InvalidInputError
-        If a size or the stride is not allowed.
+        If a size, the stride or a start is not allowed.
     """
-    from cscodec.sensing import _shrinkage
-
     height, width = plane.shape
     if height % 8 or width % 8 or plane.size == 0 or stride not in (1, 2, 4, 8):
         raise InvalidInputError(
             f"plane has shape {plane.shape}, stride is {stride}; allowed are multiples of 8, and "
             "1, 2, 4 or 8"
         )
-    total = np.zeros((height, width), np.float32)
-    shares = np.empty(((height - 8) // stride + 1, (width - 8) // stride + 1), np.float32)
-    _shrinkage.add_shrunk(
-        plane,
-        np.ascontiguousarray(basis.T),
-        np.ascontiguousarray(basis),
-        threshold,
-        stride,
-        np.empty((_shrinkage.GROUP, 64), np.float32),
-        np.empty((_shrinkage.GROUP, 64), np.float32),
-        shares,
-        total,
-    )
-    _shrinkage.divide_by_shares(total, shares, stride, np.empty(shares.shape[1], np.float32))
+    if (0, 0) not in starts or not all(0 <= k < stride for start in starts for k in start):
+        raise InvalidInputError(
+            f"starts are {starts}; allowed are numbers from 0 to {stride - 1}, and (0, 0) first"
+        )
+    analysis, synthesis = np.ascontiguousarray(basis.T), np.ascontiguousarray(basis)
+    patches, coefficients = (np.empty((GROUP, 64), np.float32) for _ in range(2))
+    total, weight = np.zeros_like(plane), np.zeros_like(plane)
+    for top, left in starts:
+        # None where a small plane has no room for a patch off its corner.
+        sizes = ((height - 8 - top) // stride + 1, (width - 8 - left) // stride + 1)
+        shares = np.empty(sizes, np.float32)
+        add_shrunk(
+            plane,
+            analysis,
+            synthesis,
+            threshold,
+            stride,
+            top,
+            left,
+            patches,
+            coefficients,
+            shares,
+            total,
+        )
+        add_shares(shares, stride, top, left, np.empty(sizes[1], np.float32), weight)
+    total /= weight
     return total
