@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cscodec._restoration import fill_plane, move_into_cells
+from cscodec._restoration import way_into_cells
+from cscodec.bitstream.layout import NUM_MEASUREMENTS
 from cscodec.bitstream.quantize import dequantize
 from cscodec.model import System
+from cscodec.sensing._patches import add
 from cscodec.sensing.averages import sparse_average
 from cscodec.sensing.filters import apply_filters
-from cscodec.sensing.patches import assemble_patches
+from cscodec.sensing.patches import assemble_patches, extract_patches
 from cscodec.sensing.pursuit import multiplied, omp
 from cscodec.sensing.shrinkage import shrinkage_average
 
@@ -102,15 +104,9 @@ def restore_plane(
 def linear_plane(quantised: Quantised, system: System) -> Float32Array:
     """Return the plane at the centres of its cells."""
     rows, columns = quantised.values.shape[:2]
-    plane = np.empty((8 * rows, 8 * columns), np.float32)
-    fill_plane(
-        np.ascontiguousarray(quantised.values),
-        quantised.step,
-        synthesis(system),
-        *_room(columns),
-        plane,
-    )
-    return plane
+    measured = dequantize(quantised.values, quantised.step).reshape(rows * columns, -1)
+    patches = multiplied(measured, synthesis(system))
+    return assemble_patches(patches, (8 * rows, 8 * columns))
 
 
 def clean_plane(
@@ -163,19 +159,14 @@ def into_cells(plane: Float32Array, quantised: Quantised, transform: Float32Arra
 
     Returns the plane.
     """
-    move_into_cells(
-        plane,
-        np.ascontiguousarray(quantised.values),
+    values = np.ascontiguousarray(quantised.values).reshape(-1, NUM_MEASUREMENTS)
+    moved = multiplied(extract_patches(plane), np.ascontiguousarray(transform.T))
+    way_into_cells(
+        moved,
+        values,
         quantised.step,
         quantised.zero_cell * quantised.step,
         quantised.measurements + 1,
-        np.ascontiguousarray(transform.T),
-        transform,
-        *_room(quantised.values.shape[1]),
     )
+    add(multiplied(moved, transform), plane)
     return plane
-
-
-def _room(columns: int) -> tuple[Float32Array, Float32Array]:
-    """Arrays for a row of patches and their measurements, that kernels work in."""
-    return np.empty((columns, 64), np.float32), np.empty((columns, 64), np.float32)

@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 SIGNATURE = b"\x8bCSC\r\n\x1a"
-VERSION = 0
+VERSION = 1
 CODER = 1
 TILE = 512
 LAYERS = (0, 1, 6, 21, 64)

@@ -148,7 +148,7 @@ class TestSignature:
         with pytest.raises(TruncatedError):
             unpack(pack(_PARTS)[:length])
 
-    @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 255])
+    @pytest.mark.parametrize("version", [0, FORMAT_VERSION + 1, 255])
     def test_other_versions_are_refused(self, version: int) -> None:
         data = pack(_PARTS)
         with pytest.raises(UnsupportedVersionError, match=f"version {version}; .* update cscodec"):

@@ -308,7 +308,7 @@ def test_the_page_s_header() -> None:
 
 def test_the_page_s_signature_version_and_chunks() -> None:
     assert f"`{container.SIGNATURE.hex(' ')}`" in section("The file")
-    assert f"**Version {container.FORMAT_VERSION}, draft.**" in PAGE.read_text(encoding="utf-8")
+    assert f"**Version {container.FORMAT_VERSION}.**" in PAGE.read_text(encoding="utf-8")
     assert f"| 1 | format version, {container.FORMAT_VERSION} |" in section("The file")
     kinds = [row[0].strip("`").encode() for row in rows("Chunks") if row[0].startswith("`")]
     assert kinds == [

@@ -1,4 +1,4 @@
-"""The file: a signature, then typed chunks with lengths and checksums. Format version 0 (draft).
+"""The file: a signature, then typed chunks with lengths and checksums. Format version 1.
 
 Normative text: docs/format.md. Everything read here may come from a stranger: every size is
 checked before anything is allocated for it, and every byte must be accounted for.
@@ -26,7 +26,7 @@ from cscodec.model import MODEL_ID_BYTES
 from cscodec.sensing.patches import PATCH_SIZE
 
 SIGNATURE = b"\x8bCSC\r\n\x1a"
-FORMAT_VERSION = 0
+FORMAT_VERSION = 1
 TILE_SIZE = 512  #: pixels on each side of a tile
 MAX_DIMENSION = (1 << 24) - 1
 DEFAULT_MAX_PIXELS = 200_000_000

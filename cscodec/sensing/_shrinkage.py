@@ -131,9 +131,10 @@ def add_shrunk(
 ) -> None:
     """Add weighted estimates of all patches on a grid of ``stride`` to ``total``.
 
-    The grid begins at ``first_top`` and ``first_left``. ``analysis`` has the basis in its columns, ``synthesis`` in its rows, the constant first. The
-    weights, 1 / (1 + number of coefficients kept beside the mean), are left in ``shares``, one for
-    each patch. ``patches`` and ``coefficients`` (GROUP, 64) are room.
+    The grid begins at ``first_top`` and ``first_left``. ``analysis`` has the basis in its columns,
+    ``synthesis`` in its rows, the constant first. The weights, 1 / (1 + number of coefficients kept
+    beside the mean), are left in ``shares``, one for each patch. ``patches`` and ``coefficients``
+    (GROUP, 64) are room.
     """
     num_rows, num_columns = shares.shape
     for r in range(num_rows):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
+from cscodec.sensing._patches import cut, put
 
 PATCH_SIZE = 8  #: pixels on each side of a patch
 PATCH_PIXELS = PATCH_SIZE * PATCH_SIZE  #: N in the paper
@@ -49,9 +50,12 @@ def extract_patches(plane: npt.ArrayLike) -> Float32Array:
     height, width = pixels.shape
     rows, columns = patch_grid((height, width))
     padding = ((0, rows * PATCH_SIZE - height), (0, columns * PATCH_SIZE - width))
-    padded = np.pad(pixels, padding, mode="edge").astype(np.float32, copy=False)
-    blocks = padded.reshape(rows, PATCH_SIZE, columns, PATCH_SIZE)
-    return np.ascontiguousarray(blocks.swapaxes(1, 2)).reshape(-1, PATCH_PIXELS)
+    if rows * PATCH_SIZE != height or columns * PATCH_SIZE != width:
+        pixels = np.pad(pixels, padding, mode="edge")
+    padded = np.ascontiguousarray(pixels, np.float32)
+    patches = np.empty((rows * columns, PATCH_PIXELS), np.float32)
+    cut(padded, patches)
+    return patches
 
 
 def assemble_patches(patches: npt.ArrayLike, shape: tuple[int, int]) -> Float32Array:
@@ -80,8 +84,8 @@ def assemble_patches(patches: npt.ArrayLike, shape: tuple[int, int]) -> Float32A
             f"patches have shape {blocks.shape}; a plane of {shape[0]}x{shape[1]} pixels needs "
             f"({rows * columns}, {PATCH_PIXELS})"
         )
-    blocks = blocks.reshape(rows, columns, PATCH_SIZE, PATCH_SIZE).swapaxes(1, 2)
-    plane = blocks.reshape(rows * PATCH_SIZE, columns * PATCH_SIZE)
+    plane = np.empty((rows * PATCH_SIZE, columns * PATCH_SIZE), np.float32)
+    put(np.ascontiguousarray(blocks), plane)
     return np.ascontiguousarray(plane[: shape[0], : shape[1]])
 
 
