@@ -1,4 +1,4 @@
-"""Kernels of :mod:`cscodec.colour`: chroma at twice its size, and planes to pixels.
+"""Kernels of :mod:`cscodec.colour`: pixels to planes and back, and chroma at twice its size.
 
 Element by element in float32, no sums whose order could change: the same bits on every CPU.
 """
@@ -13,6 +13,23 @@ _NEAR, _FAR = np.float32(0.75), np.float32(0.25)
 _MIDDLE, _WHITE = np.float32(128), np.float32(255)
 RED, GREEN, BLUE = (np.float32(weight) for weight in (0.299, 0.587, 0.114))  #: of BT.601
 CB_SCALE, CR_SCALE = np.float32(1.772), np.float32(1.402)
+
+
+@kernel
+def from_colours(
+    pixels: Uint8Cube, luma: Float32Matrix, cb: Float32Matrix, cr: Float32Matrix
+) -> None:
+    """Write the planes (H, W), around zero, of pixels (H, W, 3)."""
+    height, width = luma.shape
+    for y in range(height):
+        for x in range(width):
+            red = np.float32(pixels[y, x, 0])
+            green = np.float32(pixels[y, x, 1])
+            blue = np.float32(pixels[y, x, 2])
+            light = RED * red + GREEN * green + BLUE * blue
+            luma[y, x] = light - _MIDDLE
+            cb[y, x] = (blue - light) / CB_SCALE
+            cr[y, x] = (red - light) / CR_SCALE
 
 
 @kernel

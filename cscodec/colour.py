@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec._colour import (
-    BLUE,
-    CB_SCALE,
-    CR_SCALE,
-    GREEN,
-    RED,
-    double_samples,
-    to_colours,
-    to_gray,
-)
+from cscodec._colour import double_samples, from_colours, to_colours, to_gray
 from cscodec.errors import InvalidInputError
 
 Float32Array = npt.NDArray[np.float32]
@@ -34,10 +25,9 @@ def split_colours(pixels: npt.NDArray[Any]) -> list[Float32Array]:
     """
     if pixels.ndim == 2:
         return [pixels.astype(np.float32) - np.float32(128)]
-    red, green, blue = (pixels[..., k].astype(np.float32) for k in range(3))
-    luma = RED * red + GREEN * green + BLUE * blue
-    cb, cr = (blue - luma) / CB_SCALE, (red - luma) / CR_SCALE
-    return [luma - np.float32(128), cb, cr]
+    planes = [np.empty(pixels.shape[:2], np.float32) for _ in range(3)]
+    from_colours(np.ascontiguousarray(pixels, np.uint8), *planes)
+    return planes
 
 
 def join_colours(
