@@ -162,23 +162,26 @@ def add_shares(
     first_top: Integer,
     first_left: Integer,
     column: Float32Vector,
+    line: Float32Vector,
     weight: Float32Matrix,
 ) -> None:
     """Add to every pixel of ``weight`` the shares of the patches that cover it.
 
-    ``column`` (columns of ``shares``,) is room.
+    ``column`` (columns of ``shares``,) and ``line`` (columns of ``weight``,) are room.
     """
     height, width = weight.shape
     num_rows, num_columns = shares.shape
-    for y in range(first_top, height):
-        if (y - first_top) % stride == 0:  # else the same patches cover it as the row above
-            last_row = min((y - first_top) // stride, num_rows - 1)
-            first_row = max(0, (y - first_top - 8) // stride + 1)
+    for x in range(width):
+        line[x] = 0
+    for top in range(first_top, height, stride):
+        # Rows up to the next ``top`` are covered by the same patches.
+        last_row = min((top - first_top) // stride, num_rows - 1)
+        first_row = max(0, (top - first_top - 8) // stride + 1)
+        for c in range(num_columns):
+            column[c] = 0
+        for r in range(first_row, last_row + 1):
             for c in range(num_columns):
-                column[c] = 0
-            for r in range(first_row, last_row + 1):
-                for c in range(num_columns):
-                    column[c] += shares[r, c]
+                column[c] += shares[r, c]
         for left in range(first_left, width, stride):
             last = min((left - first_left) // stride, num_columns - 1)
             first = max(0, (left - first_left - 8) // stride + 1)
@@ -186,4 +189,7 @@ def add_shares(
             for c in range(first, last + 1):
                 share += column[c]
             for x in range(left, min(left + stride, width)):
-                weight[y, x] += share
+                line[x] = share
+        for y in range(top, min(top + stride, height)):
+            for x in range(width):
+                weight[y, x] += line[x]

@@ -80,6 +80,7 @@ def shrinkage_average(
             shares,
             total,
         )
-        add_shares(shares, stride, top, left, np.empty(sizes[1], np.float32), weight)
+        room = np.empty(sizes[1], np.float32), np.empty(width, np.float32)
+        add_shares(shares, stride, top, left, *room, weight)
     total /= weight
     return total
