@@ -27,8 +27,20 @@ _FAR = np.float32(3e38)
 def gather(plane: Array, tops: Array, lefts: Array, size: int, patches: Array) -> None:
     """Copy the first ``size`` patches of a group out of the plane."""
     for n in range(size):
-        for i in range(64):
-            patches[n, i] = plane[tops[n] + i // 8, lefts[n] + i % 8]
+        for i in range(8):
+            for j in range(8):
+                patches[n, 8 * i + j] = plane[tops[n] + i, lefts[n] + j]
+
+
+@helper
+def add_distances(row: Array, others: Array, distances: Array) -> None:
+    """Add the squared distances of eight pixels to those at every offset in ``others``."""
+    a, b, c, d = row[0], row[1], row[2], row[3]
+    e, f, g, h = row[4], row[5], row[6], row[7]
+    for j in range(len(distances)):
+        p, q, r, s = others[j] - a, others[j + 1] - b, others[j + 2] - c, others[j + 3] - d
+        t, u, v, w = others[j + 4] - e, others[j + 5] - f, others[j + 6] - g, others[j + 7] - h
+        distances[j] += ((p * p + q * q) + (r * r + s * s)) + ((t * t + u * u) + (v * v + w * w))
 
 
 @helper
@@ -110,11 +122,8 @@ def average_similar_band(
                 for j in range(width):
                     distances[j] = 0
                 for i in range(8):
-                    for k in range(8):
-                        value = guide[top + i, left + k]
-                        for j in range(width):
-                            difference = guide[y + i, start + k + j] - value
-                            distances[j] += difference * difference
+                    row = guide[top + i, left : left + 8]
+                    add_distances(row, guide[y + i, start:], distances[:width])
                 if y == top:
                     distances[left - start] = _FAR
                 for j in range(width):
