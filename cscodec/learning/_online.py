@@ -1,4 +1,5 @@
-"""Kernels of :mod:`cscodec.learning.online`: sums over sparse codes, and the atoms' update.
+"""Kernels of :mod:`cscodec.learning.online`: sparse codes and sums over them, and the atoms'
+update.
 
 Atoms are rows here (L, N), so that every inner loop runs over contiguous pixels.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cscodec._jit import (
+    Array,
     Float32Matrix,
     Float32Vector,
     Float64,
@@ -15,9 +17,11 @@ from cscodec._jit import (
     Float64Vector,
     Int32Matrix,
     Int32Vector,
+    helper,
     kernel,
 )
 from cscodec.sensing._multiply import multiply
+from cscodec.sensing._pursuit import pursue
 
 #: Atoms whose products with all others are computed together, before any of them changes.
 BLOCK = 8
@@ -25,16 +29,16 @@ BLOCK = 8
 _LEAST = 1e-300
 
 
-@kernel
+@helper
 def accumulate(
-    patches: Float32Matrix,
-    indices: Int32Matrix,
-    values: Float32Matrix,
-    counts: Int32Vector,
-    weight: Float64,
-    a: Float64Matrix,
-    b: Float64Matrix,
-    usage: Float64Vector,
+    patches: Array,
+    indices: Array,
+    values: Array,
+    counts: Array,
+    weight: float,
+    a: Array,
+    b: Array,
+    usage: Array,
 ) -> None:
     """Add ``weight`` times Σθθᵀ to ``a`` (L, L), Σθxᵀ to ``b`` (L, N), uses to ``usage`` (L,)."""
     num_pixels = patches.shape[1]
@@ -47,6 +51,78 @@ def accumulate(
                 b[atom, i] += value * patches[n, i]
             for other in range(counts[n]):
                 a[atom, indices[n, other]] += value * values[n, other]
+
+
+@kernel
+def weigh_atoms(
+    atoms: Float32Matrix,
+    metric: Float32Matrix,
+    columns: Float32Matrix,
+    projector: Float32Matrix,
+    gram: Float32Matrix,
+) -> None:
+    """``projector`` = WΨ (N, L) and ``gram`` = ΨᵀWΨ, W being ``metric``, Ψᵀ ``atoms`` (L, N).
+
+    ``columns`` (N, L) is room for Ψ.
+    """
+    for i in range(atoms.shape[1]):
+        for j in range(atoms.shape[0]):
+            columns[i, j] = atoms[j, i]
+    multiply(metric, columns, projector)
+    multiply(atoms, projector, gram)
+
+
+@kernel
+def code_patches(
+    patches: Float32Matrix,
+    projector: Float32Matrix,
+    gram: Float32Matrix,
+    weight: Float64,
+    correlations: Float32Matrix,
+    energies: Float64Vector,
+    weights: Float32Vector,
+    residual: Float32Vector,
+    directions: Float32Matrix,
+    factor: Float32Matrix,
+    coordinates: Float32Vector,
+    touched: Int32Vector,
+    scores: Float32Vector,
+    score_bits: Int32Matrix,
+    indices: Int32Matrix,
+    values: Float32Matrix,
+    counts: Int32Vector,
+    a: Float64Matrix,
+    b: Float64Matrix,
+    usage: Float64Vector,
+) -> None:
+    """Code ``patches`` (n, N) and add them, times ``weight``, to ``a``, ``b`` and ``usage``.
+
+    As many at a time as ``correlations`` (G, L) has rows. ``energies`` (G,) are infinite: pursuit
+    ends when a patch has K atoms. From ``correlations`` to ``counts``, arguments are room.
+    """
+    group_size = len(correlations)
+    for first in range(0, len(patches), group_size):
+        size = min(group_size, len(patches) - first)
+        group = patches[first : first + size]
+        multiply(group, projector, correlations)
+        pursue(
+            correlations[:size],
+            gram,
+            energies,
+            0.0,
+            weights,
+            residual,
+            directions,
+            factor,
+            coordinates,
+            touched,
+            scores,
+            score_bits,
+            indices[:size],
+            values,
+            counts,
+        )
+        accumulate(group, indices, values, counts, weight, a, b, usage)
 
 
 @kernel

@@ -22,7 +22,6 @@ from cscodec.learning.usable import distinct_rows, usable_patches
 from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
 from cscodec.sensing.design import design_sensing_matrix
 from cscodec.sensing.patches import PATCH_PIXELS
-from cscodec.sensing.pursuit import multiplied
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
@@ -292,9 +291,14 @@ class OnlineLearner:
         self._statistics = RunningStatistics(self._parameters["num_atoms"], self._parameters["rho"])
 
     def _coder(self) -> Coder:
+        from cscodec.learning import _online
+
         atoms = self._started_atoms()
-        projector = multiplied(self._metric, np.ascontiguousarray(atoms.T))
-        return Coder(projector, multiplied(atoms, projector), self._parameters["sparsity"])
+        num_atoms, num_pixels = atoms.shape
+        columns, projector = np.empty((2, num_pixels, num_atoms), np.float32)
+        gram = np.empty((num_atoms, num_atoms), np.float32)
+        _online.weigh_atoms(atoms, self._metric, columns, projector, gram)
+        return Coder(projector, gram, self._parameters["sparsity"])
 
     def _replace_seldom_used(self) -> None:
         atoms = self._started_atoms()

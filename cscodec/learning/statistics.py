@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
-from cscodec.sensing.pursuit import multiplied, pursue_unchecked
+from cscodec.sensing.pursuit import pursuit_room
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
@@ -106,10 +106,19 @@ class Coder:
         """Add ``weight`` times the patches' sums to A (L, L), Bᵀ (L, 64) and usage (L,)."""
         from cscodec.learning import _online
 
-        for first in range(0, len(patches), _GROUP):
-            group = patches[first : first + _GROUP]
-            correlations = multiplied(group, self.projector)
-            codes = pursue_unchecked(correlations, self.gram, self.sparsity)
-            _online.accumulate(
-                group, codes.indices, codes.values, codes.counts, weight, a, b, usage
-            )
+        size, num_atoms = min(_GROUP, max(1, len(patches))), len(self.gram)
+        _online.code_patches(
+            patches,
+            self.projector,
+            self.gram,
+            weight,
+            np.empty((size, num_atoms), np.float32),
+            np.full(size, np.inf),
+            *pursuit_room(num_atoms, self.sparsity),
+            np.empty((size, self.sparsity), np.int32),
+            np.empty((size, self.sparsity), np.float32),
+            np.empty(size, np.int32),
+            a,
+            b,
+            usage,
+        )
