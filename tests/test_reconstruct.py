@@ -125,6 +125,38 @@ def test_refined_plane_keeps_to_the_measurements(part: Plane, system: System) ->
     np.testing.assert_allclose(again, measurements, rtol=1e-3, atol=0.02)
 
 
+def test_more_rounds_restore_more(part: Plane, system: System) -> None:
+    """Both the last three, which settle, and those that come before them."""
+    measurements = measure_plane(part, system)
+    errors = [
+        error(part, refine_unquantised(measurements, system, part.shape, rounds=rounds))
+        for rounds in (0, 3, 8, 20)
+    ]
+    assert errors[1] < 0.98 * errors[0]
+    assert errors[2] < 0.98 * errors[1]
+    assert errors[3] < 0.995 * errors[2]
+
+
+def test_refining_does_not_depend_on_workers(part: Plane, system: System) -> None:
+    measurements = measure_plane(part, system)
+    planes = [
+        refine_unquantised(measurements, system, part.shape, rounds=4, workers=workers)
+        for workers in (1, 2)
+    ]
+    np.testing.assert_array_equal(planes[0], planes[1])
+
+
+def test_similar_patches_are_the_nearest_ones() -> None:
+    """A patch finds the only one that resembles it, which is brighter, and they meet halfway."""
+    plane = np.random.default_rng(5).normal(0, 100, (8, 40)).astype(np.float32)
+    plane[:, 24:32] = plane[:, 8:16] + 2
+    changes = similar_average(plane, 15.0, stride=8, group_size=2) - plane
+    # Not quite by 1, as patches that overlap these have their say.
+    assert 0.3 < changes[:, 8:16].mean() < 1.1
+    assert -1.1 < changes[:, 24:32].mean() < -0.3
+    assert abs(changes[:, :8].mean()) < 0.05
+
+
 def test_no_rounds_are_the_linear_decoder(part: Plane, system: System) -> None:
     measurements = measure_plane(part, system)
     rest = measurements.reshape(-1, 21)
@@ -226,7 +258,8 @@ def test_bad_measurements_are_refused(system: System) -> None:
 _BITS = """
 import hashlib, numpy as np
 from cscodec.model import System
-from cscodec.sensing.reconstruct import decode_measurements, sparse_average
+from cscodec.sensing.reconstruct import decode_measurements, measure_plane, sparse_average
+from cscodec.sensing.reconstruct import refine_unquantised
 from cscodec.sensing.averages import similar_average
 random = np.random.default_rng(0)
 plane = random.integers(0, 256, (40, 60)).astype(np.float32).cumsum(1) / 9
@@ -239,6 +272,7 @@ for result in (
     sparse_average(plane, dictionary, 500.0),
     similar_average(plane, 20.0),
     decode_measurements(measurements, system, "omp"),
+    refine_unquantised(measure_plane(plane, system), system, plane.shape, rounds=4),
 ):
     digest.update(result.tobytes())
 print(digest.hexdigest())

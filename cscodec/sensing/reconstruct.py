@@ -36,9 +36,15 @@ __all__ = [
 ]
 
 #: Noise that the guided pass assumes, as a share of the threshold of the unguided one.
-_GUIDED_SHARE = 0.3
+_GUIDED_SHARE = 0.15
 #: How far to go along a round's change: past its end, as the way back to the measurements is long.
-_OVERSTEP = 1.5
+_OVERSTEP = 1.3
+#: How far to go on first in the direction of the round before: stripes and edges grow slowly.
+_MOMENTUM = 0.7
+#: Rounds in the end that undo what haste has made of grain, which resembles nothing: the threshold
+#: falls again, from so many times the lowest, without momentum.
+_SETTLING_ROUNDS = 3
+_SETTLING_RISE = 4.0
 
 DECODERS = ("omp", "linear", "consistent")  #: decoders of single patches
 
@@ -126,19 +132,20 @@ def refine_unquantised(
     system: SystemLike,
     shape: tuple[int, int],
     *,
-    rounds: int = 8,
+    rounds: int = 20,
     stride: int = 3,
-    group_size: int = 16,
-    highest_threshold: float = 60.0,
+    group_size: int = 8,
+    highest_threshold: float = 200.0,
     lowest_threshold: float = 10.0,
     workers: int = 1,
 ) -> Float32Array:
     """Restore a plane from its measurements with what similar patches have in common.
 
-    Starts from the linear decoder. Every round cleans the plane with :func:`similar_average`,
-    twice, the second time guided by the first; goes half as far again in that direction; and adds
-    Φ⁺(y - Φx̂) to every patch, so that the measurements hold again exactly. The thresholds fall
-    geometrically from round to round.
+    Starts from the linear decoder. Every round goes on a little as the one before it did; cleans
+    the plane with :func:`similar_average`, twice, the second time guided by the first; goes past
+    the result; and adds Φ⁺(y - Φx̂) to every patch, so that the measurements hold again exactly.
+    The threshold falls geometrically from round to round. In the last three it falls once more,
+    from less high, and none of them goes on by itself.
 
     Parameters
     ----------
@@ -150,11 +157,13 @@ def refine_unquantised(
     rounds : int
         At least 0; with 0, the linear decoder's plane is returned.
     stride : int
-        Distance of neighbouring patches that groups are made for, 1..8.
+        Distance of neighbouring patches that groups are made for, 1..8; in the last three rounds
+        one less, if it can be.
     group_size : int
         Patches of a group: 2, 4, 8, 16, 32 or 64.
     highest_threshold, lowest_threshold : float
-        Of the first and the last round, > 0.
+        Thresholds, > 0, that the rounds but the last three fall from and to. The last three fall
+        from four times the latter.
     workers : int
         Threads. The result does not depend on it.
 
@@ -188,15 +197,24 @@ def refine_unquantised(
     means, target = values[:, :1], np.ascontiguousarray(values[:, 1:])
     padded_shape = (grid[0] * PATCH_SIZE, grid[1] * PATCH_SIZE)
     plane = assemble_patches(multiplied(target, inverse) + means, padded_shape)
-    for threshold in np.geomspace(highest_threshold, lowest_threshold, rounds).tolist():
-        guide = similar_average(plane, threshold, stride, group_size, workers=workers)
-        estimate = similar_average(
-            plane, _GUIDED_SHARE * threshold, stride, group_size, guide, workers
-        )
-        estimate = plane + _OVERSTEP * (estimate - plane)
+
+    def improved(ahead: Float32Array, threshold: float, stride: int) -> Float32Array:
+        guide = similar_average(ahead, threshold, stride, group_size, workers=workers)
+        level = _GUIDED_SHARE * threshold
+        estimate = similar_average(ahead, level, stride, group_size, guide, workers)
+        estimate = ahead + _OVERSTEP * (estimate - ahead)
         patches, _ = remove_mean(extract_patches(estimate))
         patches += multiplied(target - multiplied(patches, sensing), inverse)
-        plane = assemble_patches(patches + means, padded_shape)
+        return assemble_patches(patches + means, padded_shape)
+
+    num_falling = max(0, rounds - _SETTLING_ROUNDS)
+    earlier = plane
+    for threshold in np.geomspace(highest_threshold, lowest_threshold, num_falling).tolist():
+        ahead = plane + _MOMENTUM * (plane - earlier)
+        earlier, plane = plane, improved(ahead, threshold, stride)
+    again = np.geomspace(_SETTLING_RISE * lowest_threshold, lowest_threshold, rounds - num_falling)
+    for threshold in again.tolist():
+        plane = improved(plane, threshold, max(1, stride - 1))
     return np.ascontiguousarray(plane[: shape[0], : shape[1]])
 
 
