@@ -69,6 +69,50 @@ def subtract_rows(target: Array, factors: Array, rows: Array, num_rows: int) -> 
 
 
 @helper
+def orthogonalise(
+    products: Array,
+    factors: Array,
+    directions: Array,
+    count: int,
+    scale: float,
+    coordinate: float,
+    residual: Array,
+) -> None:
+    """Make row ``count`` of ``directions`` from an atom's ``products``, and take it off.
+
+    It becomes (``products`` - ``factors`` @ the rows before it) times ``scale``, and ``residual``
+    loses ``coordinate`` times it. For the first rows, which all pursuits need, in one go.
+    """
+    direction = directions[count]
+    if count == 0:
+        for j in range(residual.size):
+            value = products[j] * scale
+            direction[j] = value
+            residual[j] -= coordinate * value
+    elif count == 1:
+        first = directions[0]
+        a = factors[0]
+        for j in range(residual.size):
+            value = (products[j] - a * first[j]) * scale
+            direction[j] = value
+            residual[j] -= coordinate * value
+    elif count == 2:
+        first, second = directions[0], directions[1]
+        a, b = factors[0], factors[1]
+        for j in range(residual.size):
+            value = ((products[j] - a * first[j]) - b * second[j]) * scale
+            direction[j] = value
+            residual[j] -= coordinate * value
+    else:
+        for j in range(residual.size):
+            direction[j] = products[j]
+        subtract_rows(direction, factors, directions, count)
+        for j in range(residual.size):
+            direction[j] *= scale
+            residual[j] -= coordinate * direction[j]
+
+
+@helper
 def pursue(
     correlations: Float32Matrix,
     gram: Float32Matrix,
@@ -128,14 +172,15 @@ def pursue(
             coordinates[count] = coordinate
             indices[n, count] = atom
             if count + 1 < sparsity and remaining > error:
-                direction = directions[count]
-                for j in range(num_atoms):
-                    direction[j] = gram[atom, j]
-                subtract_rows(direction, factor[count], directions, count)
-                scale = np.float32(1) / root
-                for j in range(num_atoms):
-                    direction[j] *= scale
-                    residual[j] -= coordinate * direction[j]
+                orthogonalise(
+                    gram[atom],
+                    factor[count],
+                    directions,
+                    count,
+                    np.float32(1) / root,
+                    coordinate,
+                    residual,
+                )
             count += 1
         for i in range(num_touched):
             weights[touched[i]] = np.float32(1) / gram[touched[i], touched[i]]
