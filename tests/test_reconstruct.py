@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cscodec.errors import InvalidInputError
 from cscodec.learning.online import OnlineLearner
 from cscodec.model import System
+from cscodec.sensing import reconstruct
 from cscodec.sensing.averages import cosine_basis, similar_average, sparse_average
 from cscodec.sensing.patches import assemble_patches, extract_patches
 from cscodec.sensing.pursuit import omp_reference
@@ -135,6 +136,15 @@ def test_more_rounds_restore_more(part: Plane, system: System) -> None:
     assert errors[1] < 0.98 * errors[0]
     assert errors[2] < 0.98 * errors[1]
     assert errors[3] < 0.995 * errors[2]
+
+
+def test_grain_settles(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Momentum alone makes patterns of noise; the last rounds take them away again."""
+    grain = np.random.default_rng(4).normal(128, 12, (96, 96)).clip(0, 255).astype(np.uint8)
+    measurements = measure_plane(grain, system)
+    settled = error(grain, refine_unquantised(measurements, system, grain.shape))
+    monkeypatch.setattr(reconstruct, "_SETTLING_ROUNDS", 0)
+    assert settled < 0.98 * error(grain, refine_unquantised(measurements, system, grain.shape))
 
 
 def test_refining_does_not_depend_on_workers(part: Plane, system: System) -> None:
