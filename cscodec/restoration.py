@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cscodec._restoration import way_into_cells
+from cscodec._restoration import fill_plane, way_into_cells
 from cscodec.bitstream.layout import NUM_MEASUREMENTS
 from cscodec.bitstream.quantize import dequantize
 from cscodec.model import System
@@ -104,9 +104,10 @@ def restore_plane(
 def linear_plane(quantised: Quantised, system: System) -> Float32Array:
     """Return the plane at the centres of its cells."""
     rows, columns = quantised.values.shape[:2]
-    measured = dequantize(quantised.values, quantised.step).reshape(rows * columns, -1)
-    patches = multiplied(measured, synthesis(system))
-    return assemble_patches(patches, (8 * rows, 8 * columns))
+    plane = np.zeros((8 * rows, 8 * columns), np.float32)
+    values = np.ascontiguousarray(quantised.values)
+    fill_plane(values, quantised.step, synthesis(system), np.empty((1, 64), np.float32), plane)
+    return plane
 
 
 def clean_plane(

@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "_colour": _BASE,
     "colour": _BASE | {"_colour"},
     "rate_control": {"errors", "bitstream"},
-    "_restoration": _BASE,
+    "_restoration": _BASE | {"sensing"},
     "restoration": _BASE | {"sensing", "model", "bitstream", "_restoration"},
     "encoding": _BASE | {"sensing", "model", "bitstream", "colour"},
     "decoding": _BASE | {"sensing", "model", "bitstream", "colour", "restoration"},
