@@ -16,7 +16,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import lru_cache, update_wrapper
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
@@ -127,10 +127,9 @@ class Kernel:
 
     __name__: str
 
-    def __init__(self, function: Callable[..., Any], fused: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.function = function
-        self.fused = fused
         self._lock = threading.Lock()
         self._code: Callable[..., Any] | None = None
 
@@ -161,7 +160,7 @@ class Kernel:
                 else:
                     from cscodec._machine_code import load
 
-                    name = f"{self.__module__}.{self.__name__}" + "-fused" * self.fused
+                    name = f"{self.__module__}.{self.__name__}"
                     code = self.function.__code__
                     source = code.co_code, code.co_consts, code.co_names
                     address = load(name, source, self._compile)
@@ -173,7 +172,7 @@ class Kernel:
 
         for listener in tuple(listeners):  # one may take itself off
             listener(self.__name__)
-        return compile_function(self.function, self.kinds, self.fused, helpers, generated)
+        return compile_function(self.function, self.kinds, helpers, generated)
 
 
 def kernel(function: Callable[..., None]) -> Kernel:
@@ -181,43 +180,41 @@ def kernel(function: Callable[..., None]) -> Kernel:
     return Kernel(function)
 
 
-def fused_kernel(function: Callable[..., None]) -> Kernel:
-    """Like :func:`kernel`, with a*b+c rounded once where the CPU can: never for decoding."""
-    return Kernel(function, fused=True)
-
-
 def _caller(name: str, address: int, kinds: Sequence[Kind]) -> Callable[..., None]:
-    """Return a function that calls machine code as Numba's own callers do.
+    """Return a function that checks arguments and calls machine code.
 
-    Numba's native functions take a place for the result, one for a pointer to an exception, and
-    then the arguments, every array as the fields of its array structure: owner, parent, number of
-    elements, bytes of each, data, shape, strides. They return 0 if all went well.
+    The code takes addresses of array objects, and numbers. It returns 0 if all went well.
     """
-    native: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for kind in kinds:
-        if kind.ndim == 0:
-            native.append(_NUMBERS[kind.dtype])
-        else:
-            sizes = [ctypes.c_int64] * (2 * kind.ndim)
-            native += [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_void_p, *sizes]
+    _check_layout()
+    native: list[Any] = [_NUMBERS["int64" if kind.ndim else kind.dtype] for kind in kinds]
     run = ctypes.CFUNCTYPE(ctypes.c_int32, *native)(address)  # lets go of the GIL
-    expected = [(np.dtype(kind.dtype) if kind.ndim else None, kind.ndim) for kind in kinds]
+    expected = [(np.dtype(kind.dtype), kind.ndim) for kind in kinds]
 
     def call(*arguments: Any) -> None:
-        result, problem = ctypes.c_void_p(), ctypes.c_void_p()
-        native: list[Any] = [ctypes.addressof(result), ctypes.addressof(problem)]
+        numbers = []
         for value, (dtype, ndim) in zip(arguments, expected, strict=True):
-            if dtype is None:
-                native.append(value)
-                continue
-            if value.dtype != dtype or value.ndim != ndim or not value.flags.c_contiguous:
+            if ndim == 0:
+                numbers.append(value)
+            elif value.dtype == dtype and value.ndim == ndim and value.flags.c_contiguous:
+                numbers.append(id(value))
+            else:
                 raise TypeError(
                     f"{name}: an argument is {value.dtype} {value.shape}, "
                     f"expected {ndim} dimensions of contiguous {dtype}"
                 )
-            data = value.__array_interface__["data"][0]
-            native += (None, None, value.size, value.itemsize, data, *value.shape, *value.strides)
-        if run(*native) != 0:
+        if run(*numbers) != 0:
             raise IndexError(f"{name}: an index is out of range")
 
     return call
+
+
+@lru_cache(maxsize=1)
+def _check_layout() -> None:
+    from cscodec._machine_code import ARRAY_DATA, ARRAY_SHAPE
+
+    probe = np.empty((3, 5), np.float32)
+    data = ctypes.c_void_p.from_address(id(probe) + ARRAY_DATA).value
+    sizes = ctypes.c_void_p.from_address(id(probe) + ARRAY_SHAPE).value or 0
+    shape = tuple(ctypes.c_int64.from_address(sizes + 8 * k).value for k in range(2))
+    if data != probe.ctypes.data or shape != probe.shape:
+        raise RuntimeError("this NumPy or Python lays out arrays in a way that is not known here")

@@ -21,6 +21,10 @@ from typing import Any
 import llvmlite.binding as llvm
 
 ENTRY = "cscodec_kernel"  #: name of the function in every object file
+#: Where an array object has its data and its sizes: behind what all objects begin with, NumPy's
+#: PyArrayObject has the address of the data, the number of dimensions, the address of the sizes.
+ARRAY_DATA = object.__basicsize__
+ARRAY_SHAPE = ARRAY_DATA + 16
 _PACKAGE = Path(__file__).parent
 _DIGEST_BYTES = 32
 _engines: list[Any] = []  # they own the code
@@ -82,7 +86,7 @@ def _key() -> bytes:
     digest = hashlib.sha256()
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
     versions = [version(package) for package in ("numba", "llvmlite")]
-    digest.update(repr((sys.version_info[:2], versions, _cpu(), settings)).encode())
+    digest.update(repr((sys.version_info[:2], ARRAY_DATA, versions, _cpu(), settings)).encode())
     for source in _sources():
         digest.update(source.read_bytes())
     return digest.digest()
