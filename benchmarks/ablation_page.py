@@ -70,8 +70,7 @@ often than not ([decision 0003](decisions/0003-search-weight.md)).
 **Entropy coder.** What a model contributes are its predictors, those of magnitudes and those of
 signs about half each; learned predictors of means are no better than the neutral ones. The learned
 state of slots and weights is soon made up for by adapting. Mixing pays because its weights learn:
-fixed and equal ones bring little beyond what the first context, measurement and expected magnitude,
-does alone.
+fixed and equal ones do worse than the first context, measurement and expected magnitude, alone.
 
 **Basis.** All bases hold the same 63 numbers; what differs is how many of these are large
 ([decision 0001](decisions/0001-quantise-in-a-sparse-basis.md)). Learning one from photographs leads
