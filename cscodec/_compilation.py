@@ -107,16 +107,20 @@ def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
 
 
 def _declare(helpers: list[Callable[..., Any]], generated: list[Any]) -> None:
+    # Each is taken off the list when it is known: an interrupt must lose none.
     while generated:
-        function, generate, returns = generated.pop()
+        function, generate, returns = generated[-1]
         if config.BOUNDSCHECK:
             helpers.append(function)
+            generated.pop()
             continue
         type_callable(function)(_typing_of(function, getattr(types, returns)))
         # mypy takes ``types`` for the standard library's module of that name.
         lower_builtin(function, types.VarArg(types.Any))(generate)  # type: ignore[attr-defined]
+        generated.pop()
     while helpers:
-        register_jitable(**_OPTIONS)(helpers.pop())
+        register_jitable(**_OPTIONS)(helpers[-1])
+        helpers.pop()
 
 
 def _typing_of(function: Callable[..., Any], returns: Any) -> Callable[..., Any]:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cscodec._jit import Array, Integer, generated_by
+from cscodec._llvm import arrays, splat
 
 LANES = 8  #: numbers that are worked on at once; arrays handed over here are as long, or a multiple
 
@@ -44,17 +47,14 @@ def _generate_add_scaled(context: Any, builder: Any, signature: Any, arguments: 
     from llvmlite import ir
     from numba.core import cgutils
 
-    sums, weights = (
-        context.make_array(kind)(context, builder, value)
-        for kind, value in zip(signature.args[:2], arguments[:2], strict=True)
-    )
+    sums, weights = arrays(context, builder, signature, arguments)
     row, factor = arguments[2:]
     integer = ir.IntType(64)
     wide = ir.VectorType(ir.IntType(32), LANES)
     narrow = ir.VectorType(ir.IntType(16), LANES)
     width = builder.extract_value(sums.shape, 0)
     start = builder.mul(row, width)
-    factors = splat(builder, builder.trunc(factor, ir.IntType(32)))
+    factors = splat(builder, builder.trunc(factor, ir.IntType(32)), LANES)
     with cgutils.for_range_slice(builder, integer(0), width, integer(LANES)) as (i, _):
         source = builder.gep(weights.data, [builder.add(start, i)])
         weight = builder.load(builder.bitcast(source, narrow.as_pointer()), align=2)
@@ -68,14 +68,4 @@ def _generate_add_scaled(context: Any, builder: Any, signature: Any, arguments: 
 def add_scaled(sums: Array, weights: Array, row: Integer, factor: Integer) -> None:
     """``sums += weights[row] * factor`` for int32 (n,), int16 (rows, n) and n a multiple of 8."""
     for i in range(len(sums)):
-        sums[i] += weights[row, i] * factor
-
-
-def splat(builder: Any, value: Any) -> Any:
-    """Return LLVM's vector of equal lanes; for writing functions like the above."""
-    from llvmlite import ir
-
-    vector = ir.VectorType(value.type, LANES)
-    lane = builder.insert_element(vector(ir.Undefined), value, ir.IntType(32)(0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(lane, vector(ir.Undefined), zeros)
+        sums[i] += np.int32(weights[row, i]) * np.int32(factor)

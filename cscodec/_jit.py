@@ -13,10 +13,12 @@ contracts a*b+c, so a kernel gives the same bits on every CPU. Vector code comes
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache, update_wrapper
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
@@ -66,11 +68,31 @@ Float64 = Annotated[Any, Kind("float64", 0)]
 
 _NUMBERS = {"int64": ctypes.c_int64, "float32": ctypes.c_float, "float64": ctypes.c_double}
 
+_compiling = threading.Lock()
 # What kernels may call, and the compiler has not heard of yet.
 helpers: list[Callable[..., Any]] = []
 generated: list[Generated] = []
 #: Called with the name of every kernel that has to be compiled, before it is.
 listeners: list[Callable[[str], None]] = []
+
+
+def _sources() -> str | None:
+    """Hash of the files that hold kernels or what kernels are made with, if they can be read.
+
+    Taken when they are loaded: a release may be installed over the one that runs.
+    """
+    package = Path(__file__).parent
+    private = [*package.glob("_[a-z]*.py"), *package.glob("*/_[a-z]*.py")]
+    digest = hashlib.sha256()
+    try:
+        for source in [*sorted(private), package / "bitstream" / "layout.py"]:
+            digest.update(source.read_bytes())
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+_SOURCES = _sources()
 
 
 def helper(function: Function) -> Function:
@@ -160,19 +182,21 @@ class Kernel:
                 else:
                     from cscodec._machine_code import load
 
-                    name = f"{self.__module__}.{self.__name__}"
                     code = self.function.__code__
-                    source = code.co_code, code.co_consts, code.co_names
-                    address = load(name, source, self._compile)
+                    body = code.co_code, code.co_consts, code.co_names, code.co_varnames
+                    source = _SOURCES, self.kinds, body
+                    name = f"{self.__module__}.{self.__name__}"
+                    address = load(name, source if _SOURCES else None, self._compile)
                     self._code = _caller(self.__name__, address, self.kinds)
             return self._code
 
     def _compile(self) -> bytes:
         from cscodec._compilation import compile_function
 
-        for listener in tuple(listeners):  # one may take itself off
-            listener(self.__name__)
-        return compile_function(self.function, self.kinds, helpers, generated)
+        with _compiling:
+            for listener in tuple(listeners):  # one may take itself off
+                listener(self.__name__)
+            return compile_function(self.function, self.kinds, helpers, generated)
 
 
 def kernel(function: Callable[..., None]) -> Kernel:
@@ -195,11 +219,17 @@ def _caller(name: str, address: int, kinds: Sequence[Kind]) -> Callable[..., Non
         for value, (dtype, ndim) in zip(arguments, expected, strict=True):
             if ndim == 0:
                 numbers.append(value)
-            elif value.dtype == dtype and value.ndim == ndim and value.flags.c_contiguous:
+            elif (
+                isinstance(value, np.ndarray)
+                and value.dtype == dtype
+                and value.ndim == ndim
+                and value.flags.c_contiguous
+            ):
                 numbers.append(id(value))
             else:
+                found = getattr(value, "dtype", type(value).__name__)
                 raise TypeError(
-                    f"{name}: an argument is {value.dtype} {value.shape}, "
+                    f"{name}: an argument is {found} {np.shape(value)}, "
                     f"expected {ndim} dimensions of contiguous {dtype}"
                 )
         if run(*numbers) != 0:

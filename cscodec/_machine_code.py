@@ -2,8 +2,7 @@
 
 A file of the cache is the SHA-256 of what follows, then an object file. Its name has a hash of all
 that the code depends on: the sources of the kernel and of all that it may call, the compilers, the
-CPU. Whoever can write to
-the cache can run code as the user; it lies where Python's own caches do.
+CPU. Whoever can write to the cache can run code as the user; it lies where Python's own caches do.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +29,29 @@ _DIGEST_BYTES = 32
 _engines: list[Any] = []  # they own the code
 
 
-def load(kernel: str, source: object, compile_it: Callable[[], bytes]) -> int:
+def load(kernel: str, source: object | None, compile_it: Callable[[], bytes]) -> int:
     """Return the address of a kernel's native code.
 
     Parameters
     ----------
     kernel : str
         Its full name.
-    source : object
-        Whose representation changes with the kernel, should it not be of this package.
+    source : object, optional
+        Whose representation changes with the kernel and with all that it may call; without one,
+        nothing is looked for in the cache, nor kept.
     compile_it : callable
         Gives the object file, with the code under the name ``ENTRY``, if there is none yet.
     """
-    own = hashlib.sha256(_key() + repr(source).encode()).hexdigest()
-    name = f"{kernel}-{own[:16]}.o"
-    code = _cached(name)
-    if code is None:
+    machine = None if source is None else _machine()
+    if machine is None:
         code = compile_it()
-        _keep(name, code)
+    else:
+        key = hashlib.sha256(repr((source, machine)).encode()).hexdigest()
+        name = f"{kernel}-{key[:16]}.o"
+        code = _cached(name) or b""
+        if not code:
+            code = compile_it()
+            _keep(name, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
@@ -81,21 +85,14 @@ def _cpu() -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1)
-def _key() -> bytes:
-    """Hash of what all machine code depends on."""
-    digest = hashlib.sha256()
+def _machine() -> object | None:
+    """What machine code depends on beside its source; None if that cannot be told."""
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    versions = [version(package) for package in ("numba", "llvmlite")]
-    digest.update(repr((sys.version_info[:2], ARRAY_DATA, versions, _cpu(), settings)).encode())
-    for source in _sources():
-        digest.update(source.read_bytes())
-    return digest.digest()
-
-
-def _sources() -> list[Path]:
-    """The files that hold kernels, or what kernels are made with."""
-    private = [*_PACKAGE.glob("_[a-z]*.py"), *_PACKAGE.glob("*/_[a-z]*.py")]
-    return [*sorted(private), _PACKAGE / "bitstream" / "layout.py"]
+    try:
+        versions = [version(package) for package in ("numba", "llvmlite")]
+    except PackageNotFoundError:
+        return None
+    return sys.version_info[:2], ARRAY_DATA, versions, _cpu(), settings
 
 
 def _folders() -> Iterator[Path]:
@@ -106,16 +103,21 @@ def _folders() -> Iterator[Path]:
         return
     yield _PACKAGE / "__pycache__"
     if os.name == "nt":
-        yield Path(os.environ.get("LOCALAPPDATA", "~\\AppData\\Local")).expanduser() / "cscodec"
+        folder = os.environ.get("LOCALAPPDATA", "~\\AppData\\Local")
     elif sys.platform == "darwin":
-        yield Path("~/Library/Caches/cscodec").expanduser()
+        folder = "~/Library/Caches"
     else:
-        yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cscodec"
+        folder = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        own = Path(folder).expanduser() / "cscodec"
+    except RuntimeError:  # no home
+        return
+    yield own
 
 
 def _cached(name: str) -> bytes | None:
     for folder in _folders():
-        with suppress(OSError, RuntimeError):  # no such file, or no home
+        with suppress(OSError):
             stored = (folder / name).read_bytes()
             digest, code = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
             if hashlib.sha256(code).digest() == digest:
@@ -127,7 +129,7 @@ def _keep(name: str, code: bytes) -> None:
     # Whole or not at all: another process may be reading. Where nothing can be written, every
     # process compiles for itself.
     for folder in _folders():
-        with suppress(OSError, RuntimeError):
+        with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             temporary = folder / f"{name}.{os.urandom(8).hex()}.tmp"
             try:

@@ -22,11 +22,20 @@ def split_colours(pixels: npt.NDArray[Any]) -> list[Float32Array]:
     """Return the planes of a picture around zero: (H, W) to [Y], (H, W, 3) to [Y, Cb, Cr].
 
     Y is reduced by 128, so all three lie in about -128..128.
+
+    Raises
+    ------
+    InvalidInputError
+        If the pixels are of another shape, or of three colours and not uint8.
     """
     if pixels.ndim == 2:
         return [pixels.astype(np.float32) - np.float32(128)]
+    if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
+        raise InvalidInputError(
+            f"pixels are {pixels.dtype} {pixels.shape}; allowed are (H, W), and uint8 (H, W, 3)"
+        )
     planes = [np.empty(pixels.shape[:2], np.float32) for _ in range(3)]
-    from_colours(np.ascontiguousarray(pixels, np.uint8), *planes)
+    from_colours(np.ascontiguousarray(pixels), *planes)
     return planes
 
 

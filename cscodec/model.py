@@ -25,6 +25,7 @@ MAX_MEASUREMENTS = PATCH_PIXELS - 1  #: the patch mean is measurement zero and n
 MAX_ATOMS = 4096  #: most columns that a dictionary may have
 MODEL_ID_BYTES = 8
 SUFFIX = ".safetensors"
+_LARGEST_ENTRY = 1e6  # of Φ and Ψ: products of products stay far from what float32 holds
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -187,7 +188,9 @@ class Model:
                     raise InvalidModelError(f"unexpected array {key!r} of type {value.dtype}")
                 value.flags.writeable = False
                 groups[group][member] = value
-        except (SafetensorError, InvalidModelError, KeyError, TypeError, ValueError) as error:
+        except (
+            SafetensorError, InvalidModelError, KeyError, TypeError, ValueError, RecursionError
+        ) as error:  # fmt: skip
             raise InvalidModelError(
                 f"{source}: not a usable model ({error}); train one with 'cscodec train'"
             ) from error
@@ -274,8 +277,12 @@ def _check_matrices(phi: npt.NDArray[Any], psi: npt.NDArray[Any]) -> None:
         raise InvalidModelError(
             f"dictionary has shape {psi.shape}; allowed are (64, 1..{MAX_ATOMS})"
         )
-    if not (np.isfinite(phi).all() and np.isfinite(psi).all()):
-        raise InvalidModelError("sensing matrix or dictionary holds NaN or infinity")
+    for matrix in (phi, psi):
+        if not (np.isfinite(matrix).all() and np.abs(matrix).max() <= _LARGEST_ENTRY):
+            raise InvalidModelError(
+                "sensing matrix or dictionary holds NaN, infinity or magnitudes above "
+                f"{_LARGEST_ENTRY:g}"
+            )
 
 
 def _check_system(system: System) -> None:

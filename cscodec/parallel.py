@@ -64,3 +64,7 @@ def parallel_map(
 @lru_cache(maxsize=4)
 def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="cscodec")
+
+
+if hasattr(os, "register_at_fork"):  # a child has the pool, but none of its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

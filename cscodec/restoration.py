@@ -74,8 +74,8 @@ def restore_plane(
     system : System
     decoder : str
         One of ``DECODERS``.
-    filters : ndarray, (classes, taps) float32, optional
-        For ``refine``: see :mod:`cscodec.sensing.filters`.
+    filters : ndarray, (120, taps * 16) float32, optional
+        For ``refine``: as :func:`cscodec.sensing.filters.filters_for_step` gives them.
     sparsity : int
         For ``omp`` and ``consistent``: K.
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cscodec.colour import double, halve, join_colours, split_colours
+from cscodec.errors import InvalidInputError
 
 
 def test_every_gray_and_a_grid_of_all_colours_come_back() -> None:
@@ -63,3 +64,20 @@ def test_doubling_and_halving_keep_flat_planes_and_types(h: int, w: int, seed: i
     for result in (double(plane), halve(plane)):
         assert result.dtype == np.float32
         np.testing.assert_allclose(result, value, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 2), (4, 4, 4), (4,)])
+def test_pixels_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInputError, match="allowed are"):
+        split_colours(np.zeros(shape, np.uint8))
+
+
+def test_colours_of_other_types_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="float64"):
+        split_colours(np.zeros((4, 4, 3)))
+
+
+@pytest.mark.parametrize("origin", [(-1, 0), (0, 1), (5, 0)])
+def test_pixels_outside_a_plane_are_refused(origin: tuple[int, int]) -> None:
+    with pytest.raises(InvalidInputError, match="not all in a plane"):
+        join_colours([np.zeros((4, 4), np.float32)], (4, 4), origin)

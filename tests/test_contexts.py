@@ -231,3 +231,10 @@ class TestMagnitudes:
         np.testing.assert_array_equal(halved[1:-1, 1:-1, 1], [[4, 6], [16384, 1]])
         assert not halved[0].any()
         assert not halved[:, -1].any()
+
+
+def test_planes_that_do_not_fit_each_other_are_refused() -> None:
+    planes = [np.zeros((rows, 3, 64), np.int32) for rows in (4, 2, 3)]
+    for wanted in (planes, [*planes[:2], planes[1], planes[1]]):
+        with pytest.raises(InvalidFieldError, match="equal size"):
+            encode_tile(wanted, tables("neutral"))

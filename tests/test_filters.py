@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 from strategies import odd_model, sample
 
+from cscodec.errors import InvalidInputError
 from cscodec.sensing.averages import cosine_basis
 from cscodec.sensing.filters import (
     FILTER_STEPS,
@@ -122,3 +123,17 @@ def test_the_nearest_steps_filters_are_used(step: float) -> None:
     nearest = min(range(len(FILTER_STEPS)), key=lambda k: abs(np.log(step / FILTER_STEPS[k])))
     np.testing.assert_array_equal(filters_for_step(filters, step), nearest)
     np.testing.assert_array_equal(filters_for_step(filters, step * 1.05), nearest)
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    plane, clean, original = example("fig", 100, 100)
+    weights = as_weights(odd_model().filters["luma"][3])
+    for arguments in (
+        (plane[:-8], clean, weights),
+        (plane[:-1], clean[:-1], weights),
+        (plane, clean, weights[1:]),
+    ):
+        with pytest.raises(InvalidInputError, match="allowed"):
+            apply_filters(*(np.ascontiguousarray(array) for array in arguments), STEP)
+    with pytest.raises(InvalidInputError, match="original has shape"):
+        fit_filters([(plane, clean, original[8:])], STEP)

@@ -258,3 +258,36 @@ def test_kernels_stay_within_their_arrays(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr[-3000:]
     assert int(run.stdout) > 30
+
+
+def test_extreme_numbers_stay_within_arrays(tmp_path: Path) -> None:
+    """What overflows float32 may restore nothing, but must not lead kernels astray."""
+    code = """
+import numpy as np
+from cscodec.sensing.averages import similar_average, sparse_average
+from cscodec.sensing.pursuit import omp
+
+noise = np.random.default_rng(0).normal(size=(40, 44))
+eye = np.eye(64, 128)
+with np.errstate(all="ignore"):
+    for scale in (1e15, 1e20, 1e37):
+        similar_average(noise * scale, 10.0)
+        sparse_average(noise * scale, eye, 1.0)
+    for size in (1e-22, 1e-19, 1e15):
+        omp(np.zeros((1, 64)), np.full((64, 128), size), sparsity=3)
+        omp(np.full((2, 64), 1e15), np.full((64, 128), size), sparsity=3)
+print("done")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "NUMBA_BOUNDSCHECK": "1",
+            "CSCODEC_CACHE_DIR": str(tmp_path),
+            "NUMBA_OPT": "1",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.strip() == "done", run.stderr[-3000:]

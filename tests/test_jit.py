@@ -35,6 +35,8 @@ def run(cache: Path | None, script: str = _SCRIPT, **settings: str) -> str:
     if cache is not None:
         environment["CSCODEC_CACHE_DIR"] = str(cache)
     command = [sys.executable, "-W", "error", "-c", script]
+    if "NUMBA_DISABLE_JIT" in settings:
+        command[2] = "ignore"  # in Python, 64-bit masks overflow as they should, and NumPy says so
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-2000:]
     return result.stdout.strip()
@@ -74,8 +76,7 @@ def test_the_cache_moves_to_the_user_s_if_the_package_cannot_be_written(tmp_path
 from pathlib import Path
 from cscodec import _machine_code
 _machine_code._PACKAGE = Path({str(tmp_path / "package")!r})
-(_machine_code._PACKAGE / "bitstream").mkdir(parents=True)
-(_machine_code._PACKAGE / "bitstream" / "layout.py").touch()
+_machine_code._PACKAGE.mkdir()
 (_machine_code._PACKAGE / "__pycache__").write_text("cannot be written to")
 {_SCRIPT}"""
     settings = {"XDG_CACHE_HOME": str(tmp_path / "home"), "CSCODEC_CACHE_DIR": ""}
@@ -84,8 +85,59 @@ _machine_code._PACKAGE = Path({str(tmp_path / "package")!r})
     assert stat.S_IMODE(stored.stat().st_mode) & 0o111 == 0
 
 
+def test_without_a_home_only_the_package_s_folder_is_tried(tmp_path: Path) -> None:
+    script = f"""
+from pathlib import Path
+from cscodec import _machine_code
+_machine_code._PACKAGE = Path({str(tmp_path)!r})
+def no_home(self):
+    raise RuntimeError("no home")
+Path.expanduser = no_home
+{_SCRIPT}"""
+    settings = {"XDG_CACHE_HOME": "~/nowhere", "CSCODEC_CACHE_DIR": ""}
+    assert run(None, script, **settings) == "1 True"
+    assert run(None, script, **settings) == "0 False"
+
+
+def test_without_sources_nothing_is_cached(tmp_path: Path) -> None:
+    script = "from cscodec import _jit\n_jit._SOURCES = None\n" + _SCRIPT
+    assert run(tmp_path, script) == run(tmp_path, script) == "1 True"
+    assert not list(tmp_path.iterdir())
+
+
 def test_debuggers_can_do_without_machine_code() -> None:
-    assert run(None, NUMBA_DISABLE_JIT="1") == "0 False"
+    """The whole coder runs in Python, and gives the same bytes."""
+    script = """
+import hashlib
+import numpy as np
+import cscodec
+
+y, x = np.mgrid[:24, :20]
+pixels = np.stack([9 * x + y, 5 * y, (x * y) % 200], axis=-1).astype(np.uint8)
+data = cscodec.encode(pixels, quality=90, workers=1)
+linear = cscodec.decode(data, decoder="linear", workers=1)
+print(hashlib.sha256(data + linear.tobytes()).hexdigest())
+"""
+    assert run(None, script) == run(None, script, NUMBA_DISABLE_JIT="1")
+
+
+def test_threads_may_compile_at_once(tmp_path: Path) -> None:
+    script = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from cscodec.sensing.patches import extract_patches
+from cscodec.sensing.pursuit import multiplied, omp
+
+ones = np.ones((9, 20), np.float32)
+with ThreadPoolExecutor(3) as pool:
+    jobs = [
+        pool.submit(multiplied, ones, np.ascontiguousarray(ones.T)),
+        pool.submit(omp, ones, np.eye(20, dtype=np.float32), sparsity=2),
+        pool.submit(extract_patches, ones),
+    ]
+    print([job.result() is not None for job in jobs])
+"""
+    assert run(tmp_path, script) == "[True, True, True]"
 
 
 @pytest.mark.parametrize(
@@ -95,9 +147,11 @@ def test_debuggers_can_do_without_machine_code() -> None:
         np.ones(4, np.float32),
         np.ones((4, 4), np.float32)[:, ::2],
         np.ones((4, 4), ">f4"),
+        [[1.0, 2.0], [3.0, 4.0]],
+        None,
     ],
 )
-def test_arrays_of_another_kind_are_refused(left: np.ndarray) -> None:
+def test_arrays_of_another_kind_are_refused(left: object) -> None:
     square = np.ones((4, 4), np.float32)
     with pytest.raises(TypeError, match="multiply: an argument is"):
         multiply_kernel(left, square, square)
@@ -151,3 +205,23 @@ except IndexError as error:
     print(error)
 """
     assert run(tmp_path, script, NUMBA_BOUNDSCHECK="1") == "read: an index is out of range"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_can_work_on() -> None:
+    script = """
+import os
+import numpy as np
+import cscodec
+
+data = cscodec.encode(np.zeros((600, 600, 3), np.uint8), workers=2)
+child = os.fork()
+if child == 0:
+    os._exit(cscodec.decode(data, workers=2).shape != (600, 600, 3))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert result.stdout.strip() == "0", result.stderr[-2000:]

@@ -276,3 +276,21 @@ class TestUse:
         for model in MODELS:
             model.save(path)
             assert cscodec.load_model(path).model_id == model.model_id
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 2e6, -1e30])
+@pytest.mark.parametrize("which", ["sensing_matrix", "dictionary"])
+def test_numbers_that_overflow_later_are_refused(which: str, value: float) -> None:
+    arrays = load(plain_model().to_bytes())
+    changed = arrays[f"luma.{which}"].copy()
+    changed[3, 5] = value
+    header = {"cscodec": json.dumps({"name": "odd", "metadata": {}})}
+    data = save({**arrays, f"luma.{which}": changed}, metadata=header)
+    with pytest.raises(InvalidModelError, match="NaN, infinity or magnitudes above 1e\\+06"):
+        Model.from_bytes(data)
+
+
+def test_deeply_nested_metadata_are_refused() -> None:
+    header = {"cscodec": "[" * 200_000 + "]" * 200_000}
+    with pytest.raises(InvalidModelError, match="not a usable model"):
+        Model.from_bytes(save(load(plain_model().to_bytes()), metadata=header))

@@ -260,3 +260,14 @@ def test_shapes_must_fit() -> None:
         omp_gram(np.ones((2, 4)), np.eye(4), error=1.0)
     with pytest.raises(InvalidInputError, match="energies have shape"):
         omp_gram(np.ones((2, 4)), np.eye(4), error=1.0, energies=np.ones(3))
+
+
+@pytest.mark.parametrize(("left", "right"), [((4, 5), (4, 5)), ((5,), (5, 4)), ((2, 5), (5,))])
+def test_products_of_other_shapes_are_refused(left: tuple[int], right: tuple[int]) -> None:
+    with pytest.raises(InvalidInputError, match="no product"):
+        multiplied(np.ones(left, np.float32), np.ones(right, np.float32))
+
+
+def test_energies_need_not_be_contiguous() -> None:
+    codes = omp_gram(np.ones((3, 4)), np.eye(4), error=0.5, energies=np.full(6, 4.0)[::2])
+    assert (codes.counts == 4).all()

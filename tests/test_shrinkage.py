@@ -99,3 +99,8 @@ def test_other_sizes_and_strides_are_refused(shape: tuple[int, int], stride: int
 def test_other_starts_are_refused(starts: Starts) -> None:
     with pytest.raises(InvalidInputError, match="starts are"):
         shrinkage_average(np.zeros((8, 8), np.float32), cosine_basis(), 1.0, 2, starts)
+
+
+def test_a_basis_of_another_size_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="basis has shape"):
+        shrinkage_average(np.zeros((8, 8), np.float32), np.eye(8, dtype=np.float32), 1.0)

@@ -31,25 +31,23 @@ from cscodec._jit import (
     inline_here,
     kernel,
 )
-from cscodec.bitstream._mixing import COST, RECIPROCAL, SQUASH, STRETCH, learn, mix
+from cscodec.bitstream._mixing import RECIPROCAL, SQUASH, STRETCH, learn, mix
 from cscodec.bitstream._range_coder import FAILED, code_bit
+from cscodec.bitstream._search import best_level, worth_coding
 from cscodec.bitstream.layout import (
     BANDS,
     LAYERS,
     LUMA,
     MAX_VALUE,
+    MEAN_CLIP,
     NEIGHBOURS,
     NUM_BANDS,
     NUM_CAUSAL,
     OWN,
     SIGNED,
+    VALUE_CLIP,
 )
 
-# Fixed-point units of the predictions: 1.0 of a quantised measurement.
-SIGN_ONE = 1 << 12
-MAGNITUDE_ONE = 1 << 14
-_VALUE_CLIP = 32  # larger values predict no more than this
-_MEAN_CLIP = 64
 _BINS = 24  # of a magnitude: half octaves from 1/256
 _FINE_BINS = 72  # of a magnitude: eighth octaves from 1/128
 _LEVELS = 16  # magnitudes up to here are coded in unary
@@ -244,7 +242,7 @@ def _predict(
                 continue
             other = values[r, c]
             mask = masks[r, c]
-            step = _clipped(np.int64(other[0]) - mean, _MEAN_CLIP)
+            step = _clipped(np.int64(other[0]) - mean, MEAN_CLIP)
             if step != 0 and magnitude_rows[source] & 1:
                 add_scaled(magnitudes, magnitude_weights, 64 * source, abs(step))
             if step != 0 and sign_rows[source] & 1:
@@ -261,14 +259,14 @@ def _predict(
         while rest != 0:
             j = lowest_bit(rest)
             rest &= rest - 1
-            value = min(abs(np.int64(other[j])), _VALUE_CLIP)
+            value = min(abs(np.int64(other[j])), VALUE_CLIP)
             if value != 0:
                 add_scaled(magnitudes, magnitude_weights, 64 * source + j, value)
         rest = mask & sign_rows[source]
         while rest != 0 and source != LUMA:
             j = lowest_bit(rest)
             rest &= rest - 1
-            value = _clipped(np.int64(other[j]), _VALUE_CLIP)
+            value = _clipped(np.int64(other[j]), VALUE_CLIP)
             if value != 0:
                 add_scaled(signs, sign_weights, 64 * source + j, value)
 
@@ -286,12 +284,6 @@ def _count_nonzero(values: Array, first: Integer, last: Integer) -> Integer:
         if values[i] != 0:
             count += 1
     return count
-
-
-@helper
-def _rate(probability: Integer) -> Integer:
-    """Cost in 1/256 bit of a decision of this probability (of 65536)."""
-    return np.int64(COST[probability >> 4])
 
 
 @kernel
@@ -548,7 +540,7 @@ def code_layer(
                 flag: Integer = 0
                 if not decoding:
                     flag = np.int64(
-                        _worth_coding(
+                        worth_coding(
                             goals, magnitudes, first, start, stop, probability, rate_weight,
                             dead_zone,
                         )
@@ -611,7 +603,7 @@ def code_layer(
                             slots, weights, logits, contexts_of_zero, choice, second
                         )
                         if not decoding:
-                            level = _best_level(
+                            level = best_level(
                                 abs(goal), probability, magnitude, rate_weight, dead_zone
                             )
                         bit = _settle(
@@ -624,7 +616,7 @@ def code_layer(
                         level = max(1, (abs(goal) + (90 if rate_weight > 0 else 128)) >> 8)
                     before += 1
                     nonzero += 1
-                    own_mask |= 1 << i
+                    own_mask |= np.int64(1) << i
                     contexts_of_one = (
                         _ONE_A + i * _BINS + size_bin,
                         _ONE_B + i * 16 + min(west_size, 3) * 4 + min(north_size, 3),
@@ -674,7 +666,7 @@ def code_layer(
                     own[i] = -level if negative else level
                     # Also changes predictions of measurements already coded: nobody asks for them.
                     if (magnitude_rows[OWN] >> i) & 1:
-                        size = min(level, _VALUE_CLIP)
+                        size = min(level, VALUE_CLIP)
                         add_scaled(magnitudes, magnitude_weights, 64 * OWN + i, size)
             masks[r, c] = own_mask
 
@@ -691,87 +683,3 @@ def _code_escape(state: Array, data: Array, decoding: Integer, value: Integer) -
         bit = code_bit(state, data, decoding, 32768, ((value + 1) >> (reached - 1 - k)) & 1)
         result = 2 * result + bit
     return result - 1
-
-
-@helper
-def _best_level(
-    size: Integer,
-    probability: Integer,
-    magnitude: Integer,
-    rate_weight: Integer,
-    dead_zone: Integer,
-) -> Integer:
-    """Choose a magnitude by squared error plus rate; ``probability`` is that of not being zero."""
-    level = (size + 128) >> 8
-    if rate_weight == 0:
-        return level
-    if size < dead_zone:
-        return 0
-    if size < 512:
-        rest = size - 256
-        best = size * size + rate_weight * _rate(65536 - probability)
-        one_rate = _rate(probability) + 256 + 77
-        cost = rest * rest + rate_weight * one_rate
-        level = 0
-        if cost < best:
-            level = 1
-            best = cost
-        if size > 384:
-            rest = size - 512
-            more = one_rate + 128 + _more_rate(magnitude)
-            if rest * rest + rate_weight * more < best:
-                level = 2
-        return level
-    lower = size >> 8
-    rest = size - 256 * lower
-    over = 256 - rest
-    if rest * rest < over * over + rate_weight * _more_rate(magnitude):
-        return lower
-    return lower + 1
-
-
-@helper
-def _more_rate(magnitude: Integer) -> Integer:
-    """Rate of one more in magnitude, 1/256 bit, of a two-sided exponential of this mean."""
-    return (256 * 23 * (MAGNITUDE_ONE // 16)) // (magnitude + (11 * MAGNITUDE_ONE) // 16)
-
-
-@helper
-def _worth_coding(
-    wanted: Array,
-    magnitudes: Array,
-    first: Integer,
-    start: Integer,
-    stop: Integer,
-    probability: Integer,
-    rate_weight: Integer,
-    dead_zone: Integer,
-) -> Integer:
-    """Say whether a band is better coded than left out, by squared error plus estimated rate."""
-    gain: Integer = 0
-    rate: Integer = 0
-    largest: Integer = 0
-    for i in range(start, stop):
-        size: Integer = abs(np.int64(wanted[i]))
-        largest = max(largest, size)
-        magnitude: Integer = max(np.int64(magnitudes[i - first]), 64)
-        # Rate of "zero" and "not zero" for an exponential of the predicted mean.
-        p = (magnitude << 12) // (magnitude + MAGNITUDE_ONE)
-        zero_rate = np.int64(COST[4096 - p])
-        if size >= max(dead_zone, 128):
-            level = max(1, (size + 128) >> 8)
-            rest = size - 256 * level
-            more = np.int64(COST[max(p, 1)]) + 256 + 77
-            if level > 1:
-                more += 128 + (level - 1) * _more_rate(magnitude)
-            if size * size + rate_weight * zero_rate > rest * rest + rate_weight * more:
-                gain += size * size - rest * rest
-                rate += more
-                continue
-        rate += zero_rate
-    if rate_weight == 0:
-        return largest >= 128
-    if gain == 0:
-        return False
-    rate += _rate(probability) - _rate(65536 - probability)
-    return gain > rate_weight * rate

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec._intrinsics import LANES, splat
+from cscodec._intrinsics import LANES
 from cscodec._jit import Array, Integer, generated_by
+from cscodec._llvm import arrays, splat
 
 MAX_INPUTS = LANES  #: most contexts of a decision
 LOGIT_LIMIT = 2047  #: logits are in 1/256, from -8 to 8
@@ -77,7 +78,9 @@ def _generate_mix(context: Any, builder: Any, signature: Any, arguments: Any) ->
     from numba.core import cgutils
 
     int32, int64, vector = ir.IntType(32), ir.IntType(64), ir.VectorType(ir.IntType(32), LANES)
-    stretch, slots, weights, logits = _arrays(context, builder, signature, arguments, 4)
+    stretch, slots, weights, logits = (
+        array.data for array in arrays(context, builder, signature, arguments)
+    )
     heard = vector([0] * LANES)
     for k, place in enumerate(_slot_places(context, builder, signature, arguments, slots, 4)):
         twelve_bits = builder.lshr(builder.load(place), int32(20))
@@ -124,13 +127,15 @@ def _generate_learn(context: Any, builder: Any, signature: Any, arguments: Any) 
     from llvmlite import ir
 
     int32, int64, vector = ir.IntType(32), ir.IntType(64), ir.VectorType(ir.IntType(32), LANES)
-    reciprocal, slots, weights, logits = _arrays(context, builder, signature, arguments, 4)
+    reciprocal, slots, weights, logits = (
+        array.data for array in arrays(context, builder, signature, arguments)
+    )
     first, second, probability, bit = arguments[5:]
     bit, probability = builder.trunc(bit, int32), builder.trunc(probability, int32)
     error = builder.sub(builder.shl(bit, int32(16)), probability)
     error = builder.ashr(builder.mul(error, int32(WEIGHT_RATE)), int32(4))
     heard = builder.load(builder.bitcast(logits, vector.as_pointer()), align=4)
-    change = builder.mul(heard, splat(builder, error))
+    change = builder.mul(heard, splat(builder, error, LANES))
     change = builder.add(change, vector([1 << 13] * LANES))
     change = builder.ashr(change, vector([14] * LANES))
     low, high = vector([-WEIGHT_LIMIT] * LANES), vector([WEIGHT_LIMIT] * LANES)
@@ -187,14 +192,6 @@ def learn(
         if seen < SLOT_LIMIT:
             seen += 1
         slots[contexts[k]] = (chance << 10) | seen
-
-
-def _arrays(context: Any, builder: Any, signature: Any, arguments: Any, count: int) -> Any:
-    """Pointers to the data of the first arguments."""
-    return [
-        context.make_array(kind)(context, builder, value).data
-        for kind, value in zip(signature.args[:count], arguments[:count], strict=True)
-    ]
 
 
 def _slot_places(

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from cscodec._intrinsics import LANES
 from cscodec.bitstream import _contexts as kernels
-from cscodec.bitstream._mixing import MAX_INPUTS, SLOT_LIMIT, WEIGHT_LIMIT, WEIGHT_ONE
+from cscodec.bitstream._mixing import MAX_INPUTS, WEIGHT_LIMIT, WEIGHT_ONE
 from cscodec.bitstream._range_coder import FAILED, HIGH, LOW, POSITION, STATE_SIZE, WINDOW
 from cscodec.bitstream.layout import (
     LAYERS,
+    MAGNITUDE_ONE,
     NUM_MEASUREMENTS,
     NUM_PLANES,
     NUM_SOURCES,
@@ -108,7 +109,7 @@ class CoderTables:
 
     def mixer(self, plane: int) -> Mixer:
         """Return a fresh adaptive state for one plane."""
-        counts = np.minimum(self.counts[plane].astype(np.uint32), SLOT_LIMIT)
+        counts = self.counts[plane].astype(np.uint32)
         return Mixer(
             slots=(self.slots[plane].astype(np.uint32) << 16) | (1 << 15) | counts,
             weights=self.weights[plane].copy(),
@@ -181,7 +182,7 @@ def neutral_tables() -> CoderTables:
     tables = {name: np.zeros(shape, dtype) for name, (shape, dtype) in _SHAPES.items()}
     tables["slots"] += 32768
     tables["weights"] += int(0.175 * WEIGHT_ONE)
-    one = kernels.MAGNITUDE_ONE
+    one = MAGNITUDE_ONE
     for i in range(1, NUM_MEASUREMENTS):
         for source, share in enumerate((0.25, 0.25, 0.12, 0.12)):
             tables["magnitude_predictors"][:, source, i, i] = int(share * one)
@@ -210,6 +211,10 @@ class TileState:
         self, shapes: Sequence[tuple[int, int]], tables: CoderTables, measurements: int
     ) -> None:
         self.shapes = list(shapes)
+        if len(self.shapes) > NUM_PLANES or len(set(self.shapes[1:])) > 1:
+            raise InvalidFieldError(
+                f"planes of {self.shapes} patches; allowed are Y, or Y, Cb and Cr of equal size"
+            )
         self.measurements = measurements
         self.mixers = [tables.mixer(number) for number in range(len(self.shapes))]
         self.predictors = tables.predictors

@@ -27,6 +27,11 @@ LUMA = 9
 CHROMA = 10
 NUM_SOURCES = 11
 NUM_PLANES = 3
+#: Fixed-point units of the predictions: 1.0 of a quantised measurement, and of a magnitude.
+SIGN_ONE = 1 << 12
+MAGNITUDE_ONE = 1 << 14
+VALUE_CLIP = 32  #: larger values predict no more than this
+MEAN_CLIP = 64  #: nor do larger differences of means
 MAX_VALUE = 32767  #: largest magnitude of a quantised measurement
 
 

@@ -91,7 +91,8 @@ def announce_compilation() -> None:
     from cscodec import _jit
 
     def announce(kernel: str) -> None:
-        _jit.listeners.remove(announce)
+        if announce in _jit.listeners:
+            _jit.listeners.remove(announce)
         say("compiling kernels for this machine; only the first run takes these seconds")
 
     _jit.listeners.append(announce)

@@ -14,18 +14,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.bitstream._contexts import MAGNITUDE_ONE, SIGN_ONE
 from cscodec.bitstream.contexts import CoderTables, TileState, encode_with, neutral_tables
 from cscodec.bitstream.layout import (
     CHROMA,
     LAYERS,
     LUMA,
+    MAGNITUDE_ONE,
+    MEAN_CLIP,
     NEIGHBOURS,
     NUM_CAUSAL,
     NUM_MEASUREMENTS,
     NUM_PLANES,
     OWN,
+    SIGN_ONE,
     SIGNED,
+    VALUE_CLIP,
 )
 from cscodec.bitstream.quantize import scaled
 from cscodec.encoding import RATE_WEIGHT, measure_colours
@@ -41,8 +44,6 @@ _STATE_STEPS = (7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0)
 _COUNT_CAP = 40  # how firmly a fresh tile believes the trained probabilities
 _DEAD_ZONE_ROUNDING = 0.33  # what the rate-distortion search does on average
 _LEAST_WEIGHT = 0.03  # of a feature, on the measurement that it says most of
-_VALUE_CLIP = 32
-_MEAN_CLIP = 64
 
 
 def train_tables(
@@ -135,7 +136,7 @@ def _normal_equations(
     wanted = [plane / np.float32(step) for plane in planes]
     values = [_quantised(plane) for plane in wanted]
     features, own, names = _features(values, first, last)
-    target = np.clip(wanted[-1][..., first:last], -_VALUE_CLIP, _VALUE_CLIP)
+    target = np.clip(wanted[-1][..., first:last], -VALUE_CLIP, VALUE_CLIP)
     target = target.reshape(len(features), -1)
     constant = np.ones((len(features), 1), np.float32)
     sizes = np.concatenate([np.abs(features), np.abs(own), constant], axis=1)
@@ -167,7 +168,7 @@ def _features(
     values = planes[-1]
     rows, columns, _ = values.shape
     framed = np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.float32)
-    framed[1:-1, 1:-1] = np.clip(values, -_VALUE_CLIP, _VALUE_CLIP)
+    framed[1:-1, 1:-1] = np.clip(values, -VALUE_CLIP, VALUE_CLIP)
     framed[1:-1, 1:-1, 0] = values[..., 0]
     inside = np.zeros((rows + 2, columns + 2), bool)
     inside[1:-1, 1:-1] = True
@@ -176,7 +177,7 @@ def _features(
     for source, (down, right) in enumerate(NEIGHBOURS):
         window = (slice(1 + down, rows + 1 + down), slice(1 + right, columns + 1 + right))
         difference = np.where(inside[window], framed[window][..., 0] - values[..., 0], 0)
-        means.append(np.clip(difference, -_MEAN_CLIP, _MEAN_CLIP).reshape(-1, 1))
+        means.append(np.clip(difference, -MEAN_CLIP, MEAN_CLIP).reshape(-1, 1))
         end = last if source < NUM_CAUSAL else first
         rest.append(framed[window][..., 1:end].reshape(rows * columns, -1))
         names += [(source, j) for j in range(1, end)]
@@ -189,7 +190,7 @@ def _features(
         )
         names += [(LUMA, j) for j in range(1, last)]
     if len(planes) > 2:
-        other = np.clip(planes[1], -_VALUE_CLIP, _VALUE_CLIP)
+        other = np.clip(planes[1], -VALUE_CLIP, VALUE_CLIP)
         rest.append(other[..., 1:last].reshape(rows * columns, -1))
         names += [(CHROMA, j) for j in range(1, last)]
     features = np.concatenate([*means, *rest], axis=1).astype(np.float32)
@@ -203,7 +204,7 @@ def _luma_sizes(luma: Float32Array, shape: tuple[int, int]) -> Float32Array:
     framed = np.zeros((luma.shape[0] + 2, luma.shape[1] + 2, NUM_MEASUREMENTS), np.int16)
     framed[1:-1, 1:-1] = luma
     sizes = magnitudes_at(framed, shape)[1:-1, 1:-1].astype(np.float32)
-    return np.clip(sizes, 0, _VALUE_CLIP)
+    return np.clip(sizes, 0, VALUE_CLIP)
 
 
 def _fit_mean(planes: Sequence[Float32Array]) -> Array:

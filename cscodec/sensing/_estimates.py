@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from cscodec._jit import Array, Float32, Integer, generated_by
+from cscodec._llvm import arrays, splat
 
 
 def _generate_mask_above(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     from llvmlite import ir
 
     vector, integers = ir.VectorType(ir.FloatType(), 64), ir.VectorType(ir.IntType(32), 64)
-    numbers = context.make_array(signature.args[0])(context, builder, arguments[0])
+    (numbers,) = arrays(context, builder, signature, arguments)
     row, threshold = arguments[1:]
     place = builder.gep(numbers.data, [builder.mul(row, row.type(64))])
     bits = builder.load(builder.bitcast(place, integers.as_pointer()), align=4)
     size = builder.bitcast(builder.and_(bits, integers([0x7FFFFFFF] * 64)), vector)
-    lane = builder.insert_element(vector(ir.Undefined), threshold, ir.IntType(32)(0))
-    limits = builder.shuffle_vector(lane, vector(ir.Undefined), integers([0] * 64))
-    return builder.bitcast(builder.fcmp_ordered(">", size, limits), ir.IntType(64))
+    above = builder.fcmp_ordered(">", size, splat(builder, threshold, 64))
+    return builder.bitcast(above, ir.IntType(64))
 
 
 @generated_by(_generate_mask_above, "int64")
@@ -41,18 +41,11 @@ def _generate_add_estimate(context: Any, builder: Any, signature: Any, arguments
 
     int32, int64, number = ir.IntType(32), ir.IntType(64), ir.FloatType()
     patch, line = ir.VectorType(number, 64), ir.VectorType(number, 8)
-    coefficients, synthesis, total = (
-        context.make_array(signature.args[k])(context, builder, arguments[k]) for k in (0, 3, 5)
-    )
+    coefficients, synthesis, total = arrays(context, builder, signature, arguments)
     row, mask, share, top, left = (arguments[k] for k in (1, 2, 4, 6, 7))
     first = builder.gep(coefficients.data, [builder.mul(row, int64(64))])
 
-    def splat(value: Any, vector: Any) -> Any:
-        lane = builder.insert_element(vector(ir.Undefined), value, int32(0))
-        zeros = ir.Constant(ir.VectorType(int32, vector.count), [0] * vector.count)
-        return builder.shuffle_vector(lane, vector(ir.Undefined), zeros)
-
-    start = splat(builder.fmul(builder.load(first), number(0.125)), patch)
+    start = splat(builder, builder.fmul(builder.load(first), number(0.125)), 64)
     before, function = builder.block, builder.function
     test, body, done = (function.append_basic_block(name) for name in ("test", "body", "done"))
     builder.branch(test)
@@ -66,13 +59,13 @@ def _generate_add_estimate(context: Any, builder: Any, signature: Any, arguments
     value = builder.load(builder.gep(first, [j]))
     atom = builder.gep(synthesis.data, [builder.mul(j, int64(64))])
     atom = builder.load(builder.bitcast(atom, patch.as_pointer()), align=4)
-    longer = builder.fadd(estimate, builder.fmul(splat(value, patch), atom))
+    longer = builder.fadd(estimate, builder.fmul(splat(builder, value, 64), atom))
     rest.add_incoming(builder.and_(rest, builder.sub(rest, int64(1))), body)
     estimate.add_incoming(longer, body)
     builder.branch(test)
     builder.position_at_end(done)
     pitch = builder.extract_value(total.shape, 1)
-    shares = splat(share, line)
+    shares = splat(builder, share, 8)
     for y in range(8):
         lanes = ir.Constant(ir.VectorType(int32, 8), list(range(8 * y, 8 * y + 8)))
         part = builder.shuffle_vector(estimate, patch(ir.Undefined), lanes)

@@ -24,6 +24,7 @@ from cscodec._jit import (
     helper,
     kernel,
 )
+from cscodec._llvm import arrays
 
 RADIUS = 3  #: reach of the filters, in pixels
 _BLOCK = 4  # pixels on each side of a block that shares its activity and direction
@@ -119,10 +120,7 @@ def _generate_filter_block(context: Any, builder: Any, signature: Any, arguments
 
     int32, int64, number = ir.IntType(32), ir.IntType(64), ir.FloatType()
     block, line = ir.VectorType(number, 16), ir.VectorType(number, 4)
-    removed, clean, weights, offsets, filtered = (
-        context.make_array(kind)(context, builder, value)
-        for kind, value in zip(signature.args[:5], arguments[:5], strict=True)
-    )
+    removed, clean, weights, offsets, filtered = arrays(context, builder, signature, arguments)
     row, quarter, top, left = arguments[5:]
     pitch = builder.extract_value(clean.shape, 1)
     first = builder.mul(builder.add(top, int64(RADIUS)), pitch)

@@ -21,6 +21,7 @@ from cscodec._jit import (
     keep_apart,
     kernel,
 )
+from cscodec._llvm import arrays, splat
 
 _ROWS, _COLUMNS = 8, 16  # of a tile: eight registers of AVX-512, two in place of each with AVX2
 
@@ -30,11 +31,7 @@ def _generate_tile(context: Any, builder: Any, signature: Any, arguments: Any) -
     from numba.core import cgutils
 
     vector, integer = ir.VectorType(ir.FloatType(), _COLUMNS), ir.IntType(64)
-    every_lane = ir.Constant(ir.VectorType(ir.IntType(32), _COLUMNS), [0] * _COLUMNS)
-    left, right, product = (
-        context.make_array(kind)(context, builder, value)
-        for kind, value in zip(signature.args[:3], arguments[:3], strict=True)
-    )
+    left, right, product = arrays(context, builder, signature, arguments)
     row, column = arguments[3:]
     depth = builder.extract_value(left.shape, 1)
     width = builder.extract_value(right.shape, 1)
@@ -52,9 +49,7 @@ def _generate_tile(context: Any, builder: Any, signature: Any, arguments: Any) -
             parts = []
             for i, factor in zip(terms, factors, strict=True):
                 scalar = builder.load(at(left, builder.add(row, integer(k)), depth, i))
-                lane = builder.insert_element(vector(ir.Undefined), scalar, integer(0))
-                splat = builder.shuffle_vector(lane, vector(ir.Undefined), every_lane)
-                parts.append(builder.fmul(splat, factor))
+                parts.append(builder.fmul(splat(builder, scalar, _COLUMNS), factor))
             while len(parts) > 1:
                 pairs = zip(parts[::2], parts[1::2], strict=True)
                 parts = [builder.fadd(a, b) for a, b in pairs]

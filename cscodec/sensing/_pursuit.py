@@ -47,7 +47,8 @@ def best_atom(residual: Array, weights: Array, scores: Array, score_bits: Array)
             highest = highest_here
             row = i
     column = 0
-    while score_bits[row, column] != highest:
+    last = score_bits.shape[1] - 1  # not to be passed where scores are NaN of negative sign
+    while column < last and score_bits[row, column] != highest:
         column += 1
     best: int = row * score_bits.shape[1] + column
     return best

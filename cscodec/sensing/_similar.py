@@ -113,8 +113,9 @@ def average_similar_band(
         highest, lowest = max(0, top - reach[0]), min(plane.shape[0] - 8, top + reach[1])
         for left in columns:
             start, stop = max(0, left - reach[2]), min(plane.shape[1] - 8, left + reach[3]) + 1
+            # Itself, if distances beyond float32 leave a group short of others.
             for n in range(1, group_size):
-                nearest[n] = _FAR
+                nearest[n], tops[n], lefts[n] = _FAR, top, left
             # The patch itself comes first, even where many are equal: so every pixel is covered.
             nearest[0], tops[0], lefts[0] = -1, top, left
             for y in range(highest, lowest + 1):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.errors import InvalidModelError
+from cscodec.errors import InvalidInputError, InvalidModelError
 
 Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
@@ -95,10 +95,20 @@ def apply_filters(
     Returns
     -------
     ndarray, (H, W) float32
+
+    Raises
+    ------
+    InvalidInputError
+        If the shapes do not fit.
     """
     from cscodec.sensing import _filters
 
     removed, framed, classes = _prepare(plane, clean, step)
+    rows = _filters.NUM_ACTIVITIES * _filters.NUM_DIRECTIONS * 4
+    if filters.shape != (rows, 16 * _filters.NUM_TAPS):
+        raise InvalidInputError(
+            f"filters have shape {filters.shape}; allowed is {(rows, 16 * _filters.NUM_TAPS)}"
+        )
     signs = np.array([(1, 1), (1, -1), (-1, 1), (-1, -1)])  # of the quarters: down, right
     taps = np.concatenate([_filters.CLEAN_TAPS, _filters.REMOVED_TAPS])
     offsets = (signs[:, None] * taps) @ np.array([framed.shape[1], 1])
@@ -121,6 +131,11 @@ def fit_filters(
     -------
     ndarray, (classes, taps) int16
         Zeros (no correction) where there was nothing to learn from.
+
+    Raises
+    ------
+    InvalidInputError
+        If the shapes of an example do not fit.
     """
     from cscodec.sensing import _filters
 
@@ -130,6 +145,10 @@ def fit_filters(
     inputs = np.empty(taps, np.float32)
     for plane, clean, original in examples:
         removed, framed, classes = _prepare(plane, clean, step)
+        if original.shape != clean.shape:
+            raise InvalidInputError(
+                f"original has shape {original.shape}, unlike the plane, {clean.shape}"
+            )
         _filters.accumulate(removed, framed, classes, original, inputs, products, sums)
     # From the general to the particular: all classes, those of one activity and direction, one.
     weights = np.empty_like(sums)
@@ -149,6 +168,11 @@ def _prepare(
     from cscodec.sensing import _filters
 
     height, width = clean.shape
+    if plane.shape != clean.shape or height % 8 or width % 8 or clean.size == 0:
+        raise InvalidInputError(
+            f"planes have shapes {plane.shape} and {clean.shape}; allowed are equal ones, "
+            "multiples of 8"
+        )
     frame = 2 * _filters.RADIUS
     removed, framed = (np.empty((height + frame, width + frame), np.float32) for _ in range(2))
     _filters.frame(plane, clean, removed, framed)

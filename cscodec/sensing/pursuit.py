@@ -171,7 +171,7 @@ def omp_gram(
     if error is not None:
         if energies is None:
             raise InvalidInputError("error is given without energies: give the squared norms too")
-        squares = np.asarray(energies, np.float64)
+        squares = np.ascontiguousarray(energies, np.float64)
         if squares.shape != (len(rows),) or not np.isfinite(squares).all():
             raise InvalidInputError(
                 f"energies have shape {squares.shape}; allowed are ({len(rows)},) finite values"
@@ -234,9 +234,18 @@ def multiplied(left: Float32Array, right: Float32Array) -> Float32Array:
     ----------
     left : ndarray, (n, N) float32, C-contiguous
     right : ndarray, (N, L) float32, C-contiguous
+
+    Raises
+    ------
+    InvalidInputError
+        If the shapes do not fit.
     """
     from cscodec.sensing import _multiply
 
+    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
+        raise InvalidInputError(
+            f"matrices of shapes {left.shape} and {right.shape} have no product"
+        )
     product = np.empty((len(left), right.shape[1]), np.float32)
     _multiply.multiply_kernel(left, right, product)
     return product

@@ -56,9 +56,11 @@ def shrinkage_average(
             f"plane has shape {plane.shape}, stride is {stride}; allowed are multiples of 8, and "
             "1, 2, 4 or 8"
         )
+    if basis.shape != (64, 64):
+        raise InvalidInputError(f"basis has shape {basis.shape}; allowed is (64, 64)")
     if (0, 0) not in starts or not all(0 <= k < stride for start in starts for k in start):
         raise InvalidInputError(
-            f"starts are {starts}; allowed are numbers from 0 to {stride - 1}, and (0, 0) first"
+            f"starts are {starts}; allowed are numbers from 0 to {stride - 1}; (0, 0) must be one"
         )
     analysis, synthesis = np.ascontiguousarray(basis.T), np.ascontiguousarray(basis)
     patches, coefficients = (np.empty((GROUP, 64), np.float32) for _ in range(2))
