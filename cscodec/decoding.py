@@ -71,12 +71,14 @@ class DecodingJob:
             }
         )
         planes = self._empty_planes()
-        for tile, values in zip(
-            around, parallel_map(self._values, around, self.workers), strict=True
-        ):
-            for number, part in enumerate(values):
+
+        def fill(tile: int) -> None:  # each tile its own part
+            for number, part in enumerate(self._values(tile)):
                 top, left = self._patch_origin(tile, number)
                 planes[number][top : top + part.shape[0], left : left + part.shape[1]] = part
+
+        for _ in parallel_map(fill, around, self.workers):
+            pass
         shape = (height, width) if header.num_colours == 1 else (height, width, 3)
         out = np.empty(shape, np.uint8)
 
