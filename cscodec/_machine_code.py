@@ -13,10 +13,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 
 ENTRY = "cscodec_kernel"  #: name of the function in every object file
@@ -88,11 +89,15 @@ def _cpu() -> tuple[str, str]:
 def _machine() -> object | None:
     """What machine code depends on beside its source; None if that cannot be told."""
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    try:
-        versions = [version(package) for package in ("numba", "llvmlite")]
-    except PackageNotFoundError:
+    numba = find_spec("numba")  # importing it, or importlib.metadata, would take too long
+    if numba is None or numba.origin is None:
         return None
-    return sys.version_info[:2], ARRAY_DATA, versions, _cpu(), settings
+    try:
+        numba_version = Path(numba.origin).with_name("_version.py").read_bytes()
+    except OSError:
+        return None
+    versions = sys.version_info[:2], llvmlite.__version__, hashlib.sha256(numba_version).hexdigest()
+    return ARRAY_DATA, versions, _cpu(), settings
 
 
 def _folders() -> Iterator[Path]:

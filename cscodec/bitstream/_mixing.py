@@ -34,13 +34,11 @@ def _squash_table() -> Table:
         22, 36, 60, 98, 162, 267, 439, 720, 1179, 1921, 3108, 4971, 7812, 11955, 17625, 24743,
         32768,
     ]  # fmt: skip
-    knots = half + [65536 - value for value in reversed(half[:-1])]
-    table = []
-    for logit in range(-2048, 2048):
-        left, offset = divmod(logit + 2048, 128)
-        value = (knots[left] * (128 - offset) + knots[left + 1] * offset + 64) >> 7
-        table.append(min(max(value, MIN_PROBABILITY), 65536 - MIN_PROBABILITY))
-    return np.array(table, np.uint16)
+    knots = np.array(half + [65536 - value for value in reversed(half[:-1])] + [0])
+    left, offset = np.divmod(np.arange(4096), 128)
+    exact = (knots[left] * (128 - offset) + knots[left + 1] * offset + 64) >> 7
+    table: Table = np.clip(exact, MIN_PROBABILITY, 65536 - MIN_PROBABILITY).astype(np.uint16)
+    return table
 
 
 def _stretch_table(squash: Table) -> Table:
@@ -51,19 +49,17 @@ def _stretch_table(squash: Table) -> Table:
 
 def _cost_table() -> Table:
     """Cost in 1/256 bit of a decision of probability n / 4096, by repeated squaring."""
-    costs = [12 * 256]
-    for n in range(1, 4097):
-        value, bits = n << 18, 0  # 30 fractional bits: 1.0 is 4096 << 18
-        exponent = value.bit_length() - 1
-        mantissa = value << (30 - exponent)
-        for _ in range(8):
-            mantissa = (mantissa * mantissa) >> 30
-            bits *= 2
-            if mantissa >= 1 << 31:
-                mantissa >>= 1
-                bits += 1
-        costs.append((30 - exponent) * 256 - bits)
-    return np.array(costs, np.uint16)
+    chances = np.arange(1, 4097, dtype=np.int64)
+    exponent = np.frexp(chances)[1] - 1
+    mantissa = chances << (30 - exponent)  # 1 <= mantissa < 2, 30 fractional bits
+    fraction = np.zeros_like(chances)  # of the logarithm to base 2, 8 bits
+    for _ in range(8):
+        mantissa = (mantissa * mantissa) >> 30
+        two = mantissa >= 1 << 31
+        mantissa = np.where(two, mantissa >> 1, mantissa)
+        fraction = 2 * fraction + two
+    costs = (12 - exponent) * 256 - fraction
+    return np.concatenate([[12 * 256], costs]).astype(np.uint16)
 
 
 SQUASH = _squash_table()
