@@ -13,6 +13,7 @@ from cscodec.cli.options import DEFAULT_MAX_PIXELS, Subsampling
 
 if TYPE_CHECKING:
     from cscodec.images.picture import Pixels
+    from cscodec.model import Model
 
 DEFAULT_QUALITY = 75.0
 SUFFIX = ".csc"
@@ -85,7 +86,7 @@ def encode(
     import cscodec
     from cscodec.evaluation.metrics import bits_per_pixel
 
-    cscodec.load_model(model)  # fail before any picture is read
+    chosen_model = cscodec.load_model(model)  # fail before any picture is read
     console.announce_compilation()
 
     def work(job: files.Job, workers: int) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def encode(
             picture.pixels,
             **chosen,
             measurements=measurements,
-            model=model,
+            model=chosen_model,
             subsampling=subsampling.value,
             effort=effort,
             icc_profile=picture.icc_profile,
@@ -118,7 +119,7 @@ def encode(
             "bits_per_pixel": bits_per_pixel(len(data), picture.pixels.shape),
         }
         if target_psnr is not None:
-            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
+            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, chosen_model, workers)
         return record | {"seconds": time.perf_counter() - started}
 
     batch.run(
@@ -132,7 +133,7 @@ def encode(
     )
 
 
-def _reached_psnr_db(pixels: Pixels, data: bytes, model: str, workers: int) -> float:
+def _reached_psnr_db(pixels: Pixels, data: bytes, model: Model, workers: int) -> float:
     import cscodec
     from cscodec.evaluation.metrics import psnr_db
 
