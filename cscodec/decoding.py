@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cscodec.bitstream import container
 from cscodec.bitstream.container import Container
-from cscodec.bitstream.contexts import CoderTables, Values, decode_tile
+from cscodec.bitstream.contexts import Values, decode_tile, tables_of
 from cscodec.bitstream.layout import NUM_MEASUREMENTS, num_layers
 from cscodec.colour import double, join_colours
 from cscodec.model import Model
@@ -39,7 +39,7 @@ class DecodingJob:
         self.header = parts.header
         self.segments = parts.segments
         self.systems = (model.luma, model.chroma)
-        self.tables = CoderTables.from_mapping(model.tables)
+        self.tables = tables_of(model)
         check_filters(model.filters)
         steps = (parts.header.step, parts.header.chroma_step)
         self.filters = [

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cscodec.bitstream import container
 from cscodec.bitstream.container import Container, Header
-from cscodec.bitstream.contexts import CoderTables, encode_tile
+from cscodec.bitstream.contexts import encode_tile, tables_of
 from cscodec.bitstream.layout import NUM_MEASUREMENTS
 from cscodec.bitstream.quantize import MAX_STEP, MIN_STEP, scaled, step_code
 from cscodec.colour import halve, split_colours
@@ -50,7 +50,7 @@ class EncodingJob:
         self.subsampling = subsampling
         self.effort = effort
         self.workers = workers
-        self.tables = CoderTables.from_mapping(model.tables)
+        self.tables = tables_of(model)
         self.kept: dict[tuple[int, bool], list[Float32Array]] = {}
 
     def file(self, parts: Container, *, keep: bool = False) -> bytes:

@@ -30,6 +30,7 @@ from cscodec.bitstream.layout import (
     num_layers,
 )
 from cscodec.errors import InvalidFieldError, InvalidModelError, TruncatedError
+from cscodec.model import Model
 
 Values = npt.NDArray[np.int16]
 Wanted = npt.NDArray[np.int32]
@@ -193,6 +194,18 @@ def neutral_tables() -> CoderTables:
     tables["mean_predictors"][:, 1] = -(4096 // 2)
     tables["mean_predictors"][:, 2] = 4096 // 4
     return CoderTables(**tables)
+
+
+@lru_cache(maxsize=8)
+def tables_of(model: Model) -> CoderTables:
+    """Return a model's tables, and keep what is made of them for the next picture.
+
+    Raises
+    ------
+    InvalidModelError
+        As :meth:`CoderTables.from_mapping`.
+    """
+    return CoderTables.from_mapping(model.tables)
 
 
 class TileState:
