@@ -44,14 +44,12 @@ def load(kernel: str, source: object | None, compile_it: Callable[[], bytes]) ->
         Gives the object file, with the code under the name ``ENTRY``, if there is none yet.
     """
     machine = None if source is None else _machine()
-    if machine is None:
+    key = hashlib.sha256(repr((source, machine)).encode()).hexdigest()
+    name = f"{kernel}-{key[:16]}.o"
+    code = None if machine is None else _cached(name)
+    if code is None:
         code = compile_it()
-    else:
-        key = hashlib.sha256(repr((source, machine)).encode()).hexdigest()
-        name = f"{kernel}-{key[:16]}.o"
-        code = _cached(name) or b""
-        if not code:
-            code = compile_it()
+        if machine is not None:
             _keep(name, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))

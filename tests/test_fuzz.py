@@ -240,24 +240,28 @@ def test_models_of_strangers_do_no_harm() -> None:
         assert outcome(data, odd_model(), "refine", False) == "picture"
 
 
-def test_kernels_stay_within_their_arrays(tmp_path: Path) -> None:
-    """The same attack with every index checked: see Numba's NUMBA_BOUNDSCHECK."""
-    code = "from test_fuzz import attack; import sys; print(attack(300, 77)['picture'])"
-    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+def run_with_bounds_checked(code: str, cache: Path) -> str:
+    """What a process prints whose kernels check every index: see Numba's NUMBA_BOUNDSCHECK."""
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         env={
             **os.environ,
-            "PYTHONPATH": path,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]),
             "NUMBA_BOUNDSCHECK": "1",
-            "CSCODEC_CACHE_DIR": str(tmp_path),
+            "CSCODEC_CACHE_DIR": str(cache),
             "NUMBA_OPT": "1",  # compiles sooner
         },
         capture_output=True,
         text=True,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    assert int(run.stdout) > 30
+    return run.stdout.strip()
+
+
+def test_kernels_stay_within_their_arrays(tmp_path: Path) -> None:
+    """The same attack with every index checked."""
+    code = "from test_fuzz import attack; import sys; print(attack(300, 77)['picture'])"
+    assert int(run_with_bounds_checked(code, tmp_path)) > 30
 
 
 def test_extreme_numbers_stay_within_arrays(tmp_path: Path) -> None:
@@ -278,16 +282,4 @@ with np.errstate(all="ignore"):
         omp(np.full((2, 64), 1e15), np.full((64, 128), size), sparsity=3)
 print("done")
 """
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "NUMBA_BOUNDSCHECK": "1",
-            "CSCODEC_CACHE_DIR": str(tmp_path),
-            "NUMBA_OPT": "1",
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert run.stdout.strip() == "done", run.stderr[-3000:]
+    assert run_with_bounds_checked(code, tmp_path) == "done"

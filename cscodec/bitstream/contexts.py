@@ -65,7 +65,7 @@ class CoderTables:
     weights : ndarray, (3, sets, 8) int32
         Mixing weights; 65536 is 1. Two sets are added for every decision.
     sign_predictors, magnitude_predictors, magnitude_offsets, mean_predictors : ndarray, int16
-        See :class:`cscodec.bitstream._contexts.Predictors`.
+        See :class:`Predictors`.
     """
 
     slots: Array

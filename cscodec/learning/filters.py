@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.bitstream.contexts import CoderTables, encode_tile
+from cscodec.bitstream.contexts import CoderTables, encode_tile, tables_of
 from cscodec.bitstream.quantize import scaled
 from cscodec.encoding import RATE_WEIGHT, ZERO_CELL, measure_colours
 from cscodec.model import Model, System
@@ -44,7 +44,7 @@ def train_filters(
         For ``Model.filters``.
     """
     measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
-    tables = CoderTables.from_mapping(model.tables)
+    tables = tables_of(model)
 
     def learn(step: float) -> list[npt.NDArray[np.int16]]:
         coded = [_coded(planes, tables, step) for planes in measured]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError, InvalidModelError
+from cscodec.sensing import _filters
 
 Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
@@ -27,8 +28,6 @@ _STRENGTH = 300.0  # of the pull towards a parent class's filter, in squared ste
 
 def filter_shape() -> tuple[int, int, int]:
     """Shape of a model's filters: steps, classes, taps."""
-    from cscodec.sensing import _filters
-
     return len(FILTER_STEPS), _filters.NUM_CLASSES, _filters.NUM_TAPS
 
 
@@ -101,8 +100,6 @@ def apply_filters(
     InvalidInputError
         If the shapes do not fit.
     """
-    from cscodec.sensing import _filters
-
     removed, framed, classes = _prepare(plane, clean, step)
     rows = _filters.NUM_ACTIVITIES * _filters.NUM_DIRECTIONS * 4
     if filters.shape != (rows, 16 * _filters.NUM_TAPS):
@@ -137,8 +134,6 @@ def fit_filters(
     InvalidInputError
         If the shapes of an example do not fit.
     """
-    from cscodec.sensing import _filters
-
     taps = _filters.NUM_TAPS
     products = np.zeros((_filters.NUM_CLASSES, taps, taps))
     sums = np.zeros((_filters.NUM_CLASSES, taps))
@@ -165,8 +160,6 @@ def fit_filters(
 def _prepare(
     plane: Float32Array, clean: Float32Array, step: float
 ) -> tuple[Float32Array, Float32Array, Array]:
-    from cscodec.sensing import _filters
-
     height, width = clean.shape
     if plane.shape != clean.shape or height % 8 or width % 8 or clean.size == 0:
         raise InvalidInputError(

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
 from cscodec.parallel import parallel_map
+from cscodec.sensing._multiply import multiply_kernel
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -240,14 +241,12 @@ def multiplied(left: Float32Array, right: Float32Array) -> Float32Array:
     InvalidInputError
         If the shapes do not fit.
     """
-    from cscodec.sensing import _multiply
-
     if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
         raise InvalidInputError(
             f"matrices of shapes {left.shape} and {right.shape} have no product"
         )
     product = np.empty((len(left), right.shape[1]), np.float32)
-    _multiply.multiply_kernel(left, right, product)
+    multiply_kernel(left, right, product)
     return product
 
 
