@@ -10,6 +10,8 @@ Importing the package is cheap: numerical code is loaded when it is first used.
 from __future__ import annotations
 
 import importlib
+import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 from cscodec.errors import (
@@ -20,6 +22,7 @@ from cscodec.errors import (
     InvalidFieldError,
     InvalidInputError,
     InvalidModelError,
+    KernelsError,
     LimitExceededError,
     ModelError,
     ModelMismatchError,
@@ -44,6 +47,7 @@ __all__ = [
     "InvalidFieldError",
     "InvalidInputError",
     "InvalidModelError",
+    "KernelsError",
     "LimitExceededError",
     "Model",
     "ModelError",
@@ -70,9 +74,19 @@ _LAZY = {
 }
 
 
+_loading = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a fork waits, else a child would for ever for half a module
+    os.register_at_fork(
+        before=_loading.acquire,
+        after_in_parent=_loading.release,
+        after_in_child=_loading.release,
+    )
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
+        with _loading:
+            value = getattr(importlib.import_module(_LAZY[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,26 +10,24 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.alpha import pack_alpha, unpack_alpha
+from cscodec.arrays import Pixels
 from cscodec.bitstream import container
-from cscodec.bitstream.container import DEFAULT_MAX_PIXELS, Container, Header
-from cscodec.bitstream.layout import NUM_MEASUREMENTS
+from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
+from cscodec.bitstream.container import Container, Header
 from cscodec.bitstream.quantize import step_code, step_for_quality
-from cscodec.decoding import DecodingJob
-from cscodec.encoding import ROUNDED_CELL, ZERO_CELL, EncodingJob, Subsampling
+from cscodec.choices import DECODERS, Decoder, Subsampling
+from cscodec.decoding import DecodingJob, Restoration
+from cscodec.encoding import ROUNDED_CELL, ZERO_CELL, EncodingJob
 from cscodec.errors import InvalidInputError, ModelMismatchError
+from cscodec.evaluation.metrics import psnr_db
+from cscodec.layout import DEFAULT_MAX_PIXELS, MAX_DIMENSION, MAX_MEASUREMENTS
 from cscodec.model import Model, find_model, load_model
 from cscodec.rate_control import Target, step_for_target
-from cscodec.restoration import DECODERS
-
-Pixels = npt.NDArray[np.uint8]
-Float32Array = npt.NDArray[np.float32]
-Decoder = Literal["refine", "consistent", "linear", "omp"]
+from cscodec.transform.colour import without_alpha
 
 
 def encode(
@@ -101,8 +99,7 @@ def encode(
             f"measurements is {measurements}; model {chosen.name!r} allows 1 to {limit}"
         )
     target = Target.of(target_bpp, target_size, target_psnr)
-    colours = pixels if pixels.ndim == 2 else pixels[..., : 3 if pixels.shape[2] >= 3 else 1]
-    colours = colours[..., 0] if colours.ndim == 3 and colours.shape[2] == 1 else colours
+    colours = without_alpha(pixels)
     header = Header(
         width=pixels.shape[1],
         height=pixels.shape[0],
@@ -131,11 +128,7 @@ def encode(
         return job.file(replace(extras, header=replace(header, step_code=code)), keep=True)
 
     def psnr_of(data: bytes) -> float:
-        restored = decode(data, model=chosen, workers=workers)
-        restored = restored if restored.ndim == 2 else restored[..., : header.num_colours]
-        difference = restored.reshape(colours.shape).astype(np.float32) - colours
-        error = float(np.mean(np.square(difference), dtype=np.float64))
-        return float("inf") if error == 0 else 10 * float(np.log10(255.0**2 / error))
+        return psnr_db(colours, without_alpha(decode(data, model=chosen, workers=workers)))
 
     return step_for_target(target, file_at, psnr_of, num_pixels=header.width * header.height)
 
@@ -196,8 +189,8 @@ def decode(
     """
     if decoder not in DECODERS:
         raise InvalidInputError(f"decoder is {decoder!r}; allowed are {', '.join(DECODERS)}")
-    if not 1 <= sparsity < NUM_MEASUREMENTS:
-        raise InvalidInputError(f"sparsity is {sparsity}; allowed are 1 to {NUM_MEASUREMENTS - 1}")
+    if not 1 <= sparsity <= MAX_MEASUREMENTS:
+        raise InvalidInputError(f"sparsity is {sparsity}; allowed are 1 to {MAX_MEASUREMENTS}")
     parts = container.unpack(bytes(data), max_pixels=max_pixels, allow_partial=allow_partial)
     header = parts.header
     chosen = _model_for(header, model)
@@ -207,7 +200,7 @@ def decode(
         )
     used = 0 if preview else header.measurements if measurements is None else measurements
     box = _checked_region(region, header)
-    job = DecodingJob(parts, chosen, decoder, sparsity, used, workers)
+    job = DecodingJob(parts, chosen, Restoration(decoder, sparsity, used), workers)
     pixels = job.pixels(box)
     if header.has_alpha:
         x, y, width, height = box
@@ -233,10 +226,10 @@ def _checked_pixels(image: npt.ArrayLike) -> Pixels:
         raise InvalidInputError(
             f"image has shape {pixels.shape}; allowed are (H, W) and (H, W, 1..4)"
         )
-    if min(pixels.shape[:2]) < 1 or max(pixels.shape[:2]) > container.MAX_DIMENSION:
+    if min(pixels.shape[:2]) < 1 or max(pixels.shape[:2]) > MAX_DIMENSION:
         raise InvalidInputError(
             f"image is {pixels.shape[1]} x {pixels.shape[0]} pixels; allowed are 1 to "
-            f"{container.MAX_DIMENSION} each way"
+            f"{MAX_DIMENSION} each way"
         )
     return pixels
 

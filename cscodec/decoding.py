@@ -6,49 +6,63 @@ needs are decoded first; then its tiles are restored, each by itself, on several
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.container import Container
-from cscodec.bitstream.contexts import Values, decode_tile, tables_of
-from cscodec.bitstream.layout import NUM_MEASUREMENTS, num_layers
-from cscodec.colour import double, join_colours
+from cscodec.bitstream.tiles import Values, decode_tile
+from cscodec.choices import Decoder
+from cscodec.layout import NUM_MEASUREMENTS, num_layers
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
-from cscodec.restoration import Quantised, restore_plane
-from cscodec.sensing.filters import check_filters, filters_for_step
-
-Pixels = npt.NDArray[np.uint8]
+from cscodec.restore.cells import Quantised
+from cscodec.restore.filters import check_filters, filters_for_step
+from cscodec.restore.planes import restore_plane
+from cscodec.transform.colour import double, join_colours
 
 _MARGIN = 2  # patches around a tile that refining it looks at; doubling chroma looks at one
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """How pixels are restored.
+
+    Attributes
+    ----------
+    decoder : str
+        One of :data:`cscodec.choices.DECODERS`.
+    sparsity : int
+        K, for ``omp`` and ``consistent``.
+    measurements : int
+        How many are used beside the mean.
+    """
+
+    decoder: Decoder
+    sparsity: int
+    measurements: int
 
 
 class DecodingJob:
     """One file on its way to pixels."""
 
     def __init__(
-        self,
-        parts: Container,
-        model: Model,
-        decoder: str,
-        sparsity: int,
-        measurements: int,
-        workers: int | None,
+        self, parts: Container, model: Model, restoration: Restoration, workers: int | None
     ) -> None:
         self.header = parts.header
         self.segments = parts.segments
         self.systems = (model.luma, model.chroma)
-        self.tables = tables_of(model)
+        self.tables = model.coder_tables
         check_filters(model.filters)
         steps = (parts.header.step, parts.header.chroma_step)
         self.filters = [
             filters_for_step(model.filters[name], step) if name in model.filters else None
             for name, step in zip(("luma", "chroma"), steps, strict=True)
         ]
-        self.decoder = decoder
-        self.sparsity = sparsity
-        self.measurements = measurements
+        self.restoration = restoration
         self.workers = workers
 
     def pixels(self, box: tuple[int, int, int, int]) -> Pixels:
@@ -120,8 +134,8 @@ class DecodingJob:
 
     def _values(self, tile: int) -> list[Values]:
         layers = [layer[tile] for layer in self.segments if tile < len(layer)]
-        if self.measurements < self.header.measurements:
-            layers = layers[: num_layers(self.measurements)]
+        if self.restoration.measurements < self.header.measurements:
+            layers = layers[: num_layers(self.restoration.measurements)]
         values = decode_tile(
             layers,
             self.header.patch_grids(tile),
@@ -129,7 +143,7 @@ class DecodingJob:
             measurements=self.header.measurements,
         )
         for plane in values:
-            plane[..., self.measurements + 1 :] = 0
+            plane[..., self.restoration.measurements + 1 :] = 0
         return values
 
     def _restored(self, tile: int, planes: list[Values], workers: int | None) -> Pixels:
@@ -141,7 +155,7 @@ class DecodingJob:
             halved = number > 0 and not header.full_chroma
             top, left = self._patch_origin(tile, number)
             rows, columns = header.patch_grids(tile)[number]
-            margin = _MARGIN if self.decoder == "refine" else 1 if halved else 0
+            margin = _MARGIN if self.restoration.decoder == "refine" else 1 if halved else 0
             first_row, first_column = max(0, top - margin), max(0, left - margin)
             quantised = Quantised(
                 values=planes[number][
@@ -149,14 +163,14 @@ class DecodingJob:
                 ],
                 step=header.step if number == 0 else header.chroma_step,
                 zero_cell=header.zero_cell / 64,
-                measurements=self.measurements,
+                measurements=self.restoration.measurements,
             )
             samples = restore_plane(
                 quantised,
                 self.systems[number > 0],
-                self.decoder,
+                self.restoration.decoder,
                 filters=self.filters[number > 0],
-                sparsity=self.sparsity,
+                sparsity=self.restoration.sparsity,
             )
             y, x = 8 * (top - first_row), 8 * (left - first_column)
             if not halved:

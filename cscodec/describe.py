@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cscodec.bitstream import container
-from cscodec.bitstream.container import DEFAULT_MAX_PIXELS
 from cscodec.errors import ModelNotFoundError
+from cscodec.layout import DEFAULT_MAX_PIXELS
 from cscodec.model import find_model
 
 

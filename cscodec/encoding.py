@@ -6,25 +6,17 @@ Tiles are independent and encoded on several threads; the file does not depend o
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.container import Container, Header
-from cscodec.bitstream.contexts import encode_tile, tables_of
-from cscodec.bitstream.layout import NUM_MEASUREMENTS
 from cscodec.bitstream.quantize import MAX_STEP, MIN_STEP, scaled, step_code
-from cscodec.colour import halve, split_colours
-from cscodec.model import Model, System
+from cscodec.bitstream.tiles import encode_tile
+from cscodec.choices import Subsampling
+from cscodec.model import Model
 from cscodec.parallel import parallel_map
-from cscodec.sensing.patches import extract_patches, patch_grid
-from cscodec.sensing.pursuit import multiplied
-
-Pixels = npt.NDArray[np.uint8]
-Float32Array = npt.NDArray[np.float32]
-Subsampling = Literal["auto", "4:2:0", "4:4:4"]
+from cscodec.transform.colour import halve, split_colours
+from cscodec.transform.measure import analyse_plane
 
 #: Below this step, chroma keeps its full size under subsampling="auto".
 _FULL_CHROMA_STEP = 6.0
@@ -50,7 +42,6 @@ class EncodingJob:
         self.subsampling = subsampling
         self.effort = effort
         self.workers = workers
-        self.tables = tables_of(model)
         self.kept: dict[tuple[int, bool], list[Float32Array]] = {}
 
     def file(self, parts: Container, *, keep: bool = False) -> bytes:
@@ -73,7 +64,7 @@ class EncodingJob:
             ]
             segments, _ = encode_tile(
                 wanted,
-                self.tables,
+                self.model.coder_tables,
                 measurements=header.measurements,
                 rate_weight=RATE_WEIGHT if self.effort > 0 else 0.0,
             )
@@ -111,23 +102,8 @@ def measure_colours(colours: Pixels, model: Model, *, full_chroma: bool) -> list
     list of ndarray, (rows, columns, 64) float32
         Per plane: 8 times the mean of every patch, then its measurements; zeros after the last.
     """
-    planes = split_colours(colours)
+    luma, *chroma = split_colours(colours)
     if not full_chroma:
-        planes[1:] = [halve(plane) for plane in planes[1:]]
-    measured = []
-    for number, plane in enumerate(planes):
-        transform = _analysis(model.chroma if number > 0 else model.luma)
-        grid = patch_grid((plane.shape[0], plane.shape[1]))
-        measured.append(multiplied(extract_patches(plane), transform).reshape(*grid, -1))
-    return measured
-
-
-def _analysis(system: System) -> Float32Array:
-    """Return the orthonormal transform of a patch, (64, 64) float32, inputs along rows.
-
-    Column 0 is the mean times 8; columns beyond the model's measurements are zero.
-    """
-    transform = np.zeros((NUM_MEASUREMENTS, NUM_MEASUREMENTS), np.float32)
-    transform[:, 0] = 1 / 8
-    transform[:, 1 : 1 + system.num_measurements] = system.basis.T
-    return transform
+        chroma = [halve(plane) for plane in chroma]
+    measured = [analyse_plane(luma, model.luma.analysis)]
+    return measured + [analyse_plane(plane, model.chroma.analysis) for plane in chroma]

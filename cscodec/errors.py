@@ -9,10 +9,11 @@
     │   ├── ChecksumError                     a CRC does not match
     │   ├── InvalidFieldError                 a field holds a value the format forbids
     │   └── LimitExceededError                a field asks for more than the reader allows
-    └── ModelError                            the model's fault
-        ├── ModelNotFoundError                no model of that name, path or id
-        ├── InvalidModelError                 the model file cannot be used
-        └── ModelMismatchError                the model does not fit the data or the task
+    ├── ModelError                            the model's fault
+    │   ├── ModelNotFoundError                no model of that name, path or id
+    │   ├── InvalidModelError                 the model file cannot be used
+    │   └── ModelMismatchError                the model does not fit the data or the task
+    └── KernelsError                          the installation's fault: no code for this processor
 
 Messages name the field or the file, the value found, what is allowed, and what to do.
 """
@@ -68,3 +69,7 @@ class InvalidModelError(ModelError):
 
 class ModelMismatchError(ModelError):
     """The model does not fit the data or the task."""
+
+
+class KernelsError(CscodecError):
+    """The compiled kernels are missing, damaged, or not for this processor."""

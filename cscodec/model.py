@@ -1,7 +1,8 @@
 """A learned compressive-sensing model: what it holds, its identity, its file, and where to find it.
 
-A model is frozen. Its ``model_id`` is a hash of its arrays, so a file that names its model by id
-can only be decoded with the same numbers, whatever the model file is called.
+A model is frozen. Its ``model_id`` is a hash of the arrays that decide the values of a file, so a
+file that names its model by id is only decoded with the same ones, whatever the model file is
+called. What restores pixels from the values has a version of its own, and may get better.
 """
 
 from __future__ import annotations
@@ -11,23 +12,24 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
+from cscodec.arrays import Float32Array
+from cscodec.bitstream.tables import CoderTables
 from cscodec.errors import InvalidModelError, ModelNotFoundError
-from cscodec.sensing.patches import PATCH_PIXELS
+from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS, MODEL_ID_BYTES, PATCH_PIXELS
+from cscodec.parallel import computed_once
+from cscodec.transform.measure import analysis_matrix, synthesis_matrix
 
-MAX_MEASUREMENTS = PATCH_PIXELS - 1  #: the patch mean is measurement zero and not counted
-MAX_ATOMS = 4096  #: most columns that a dictionary may have
-MODEL_ID_BYTES = 8
 SUFFIX = ".safetensors"
 _LARGEST_ENTRY = 1e6  # of Φ and Ψ: products of products stay far from what float32 holds
-
-Float32Array = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,16 @@ class System:
         """M, without the mean."""
         return len(self.sensing_matrix)
 
+    @computed_once
+    def analysis(self) -> Float32Array:
+        """What patches are multiplied with to be measured in the basis, (64, 64) float32."""
+        return analysis_matrix(self.basis)
+
+    @computed_once
+    def synthesis(self) -> Float32Array:
+        """What measurements in the basis are multiplied with to give patches, (64, 64) float32."""
+        return synthesis_matrix(self.basis)
+
     @property
     def num_atoms(self) -> int:
         """L."""
@@ -107,6 +119,9 @@ class Model:
         were trained.
     metadata : mapping
         JSON-able record: training command, data, licence, configuration, seed, results.
+    restoration_version : int
+        Of all that is not part of ``model_id``. Of two models with one id, the higher restores
+        better; both read each other's files.
     """
 
     name: str
@@ -115,6 +130,7 @@ class Model:
     tables: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     filters: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    restoration_version: int = 1
 
     @property
     def sensing_matrix(self) -> Float32Array:
@@ -126,14 +142,26 @@ class Model:
         """Ψ of the luma system, (64, L)."""
         return self.luma.dictionary
 
-    @cached_property
+    @computed_once
     def model_id(self) -> bytes:
-        """Identity of the model: the first 8 bytes of a SHA-256 over names, shapes and values."""
+        """Identity of a file's values: 8 bytes of a SHA-256 over bases and coder tables."""
         digest = hashlib.sha256()
         for key, array in sorted(self._arrays().items()):
-            digest.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
+            if key.startswith("tables.") or key.endswith(".basis"):
+                digest.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
+                digest.update(np.ascontiguousarray(array).tobytes())
         return digest.digest()[:MODEL_ID_BYTES]
+
+    @computed_once
+    def coder_tables(self) -> CoderTables:
+        """What the entropy coder starts from.
+
+        Raises
+        ------
+        InvalidModelError
+            If ``tables`` cannot be that.
+        """
+        return CoderTables.from_mapping(self.tables)
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         arrays: dict[str, npt.NDArray[Any]] = {}
@@ -147,9 +175,11 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """Serialise to the safetensors format."""
-        from safetensors.numpy import save
-
-        header = {"name": self.name, "metadata": dict(self.metadata)}
+        header = {
+            "name": self.name,
+            "restoration_version": self.restoration_version,
+            "metadata": dict(self.metadata),
+        }
         arrays = {key: np.ascontiguousarray(array) for key, array in self._arrays().items()}
         return save(arrays, metadata={"cscodec": json.dumps(header, sort_keys=True)})
 
@@ -162,15 +192,13 @@ class Model:
         InvalidModelError
             If the bytes are not a model; the message begins with ``source``.
         """
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
         try:
             arrays = load(data)
             header_size = int.from_bytes(data[:8], "little")
             header = json.loads(data[8 : 8 + header_size])["__metadata__"]["cscodec"]
             record = json.loads(header)
             name, metadata = str(record["name"]), dict(record["metadata"])
+            version = int(record["restoration_version"])
             systems = []
             for channel in ("luma", "chroma"):
                 system = System(
@@ -188,14 +216,17 @@ class Model:
                     raise InvalidModelError(f"unexpected array {key!r} of type {value.dtype}")
                 value.flags.writeable = False
                 groups[group][member] = value
+            luma, chroma = systems
+            model = cls(name, luma, chroma, groups["tables"], groups["filters"], metadata, version)
+            _ = model.coder_tables  # refused now rather than at the first picture
         except (
-            SafetensorError, InvalidModelError, KeyError, TypeError, ValueError, RecursionError
+            SafetensorError, InvalidModelError, KeyError, TypeError, ValueError, RecursionError,
+            OverflowError,
         ) as error:  # fmt: skip
             raise InvalidModelError(
                 f"{source}: not a usable model ({error}); train one with 'cscodec train'"
             ) from error
-        luma, chroma = systems
-        return cls(name, luma, chroma, groups["tables"], groups["filters"], metadata)
+        return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (a ``.safetensors`` file)."""
@@ -230,17 +261,16 @@ def load_model(name_or_path: str | os.PathLike[str]) -> Model:
 
 
 def find_model(model_id: bytes) -> Model:
-    """Return the shipped model with this id.
+    """Return the shipped model with this id; of several, the one that restores best.
 
     Raises
     ------
     ModelNotFoundError
         If no shipped model has it.
     """
-    for name in shipped_models():
-        model = load_model(name)
-        if model.model_id == model_id:
-            return model
+    found = [model for model in map(load_model, shipped_models()) if model.model_id == model_id]
+    if found:
+        return max(found, key=lambda model: model.restoration_version)
     raise ModelNotFoundError(
         f"the picture was made with model {model_id.hex()}, which is not shipped with this "
         "release; give the model file that encoded it (--model PATH)"

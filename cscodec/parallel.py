@@ -11,10 +11,35 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class computed_once(Generic[Result]):
+    """A property whose value is kept when it was computed.
+
+    Threads that ask at once may compute it twice, to the same value. Unlike ``cached_property`` of
+    Python 3.11 it has no lock, which a child would inherit from a fork that comes just then.
+    """
+
+    def __init__(self, function: Callable[[Any], Result]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> computed_once[Result]: ...
+
+    @overload
+    def __get__(self, owner: object, kind: type) -> Result: ...
+
+    def __get__(self, owner: object, kind: type) -> Any:
+        if owner is None:
+            return self
+        value = self.function(owner)
+        owner.__dict__[self.function.__name__] = value  # found first from now on
+        return value
 
 
 def available_workers() -> int:

@@ -1,7 +1,7 @@
 """A second decoder, written from docs/format.md alone: bytes to quantised measurements.
 
-It is slow and plain: Python integers, lists, one function per section of the page, the page's
-names. It shares no code with the codec; tests hold the codec against it.
+It is slow and plain: Python integers, lists, a function for every step and every decision of the
+page, the page's names. It shares no code with the codec; tests hold the codec against it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 SIGNATURE = b"\x8bCSC\r\n\x1a"
 VERSION = 1
@@ -257,6 +257,14 @@ SQUASH = _squash_table()  # of logit x at x + 2048
 STRETCH = [min(bisect_left(SQUASH, 16 * n + 8) - 2048, 2047) for n in range(4096)]
 
 
+class Decision(NamedTuple):
+    """A row of the page's table of decisions: contexts, and two sets of weights by group."""
+
+    contexts: Sequence[Context]
+    first: tuple[str, int]
+    second: tuple[str, int]
+
+
 class Mixer:
     """Adaptive state of one plane of a tile."""
 
@@ -265,35 +273,42 @@ class Mixer:
         self.counts = list(tables["counts"][plane])
         self.weights = [list(row) for row in tables["weights"][plane]]
 
-    def decide(
-        self,
-        coder: RangeDecoder,
-        contexts: Sequence[Context],
-        first: tuple[str, int],
-        second: tuple[str, int],
-    ) -> int:
-        slots = [slot(group, parts) for group, parts in contexts]
-        one = self.weights[FIRST_SET[first[0]] + first[1]]
-        two = self.weights[FIRST_SET[second[0]] + second[1]]
+    def decide(self, coder: RangeDecoder, decision: Decision) -> int:
+        slots = [slot(group, parts) for group, parts in decision.contexts]
+        u, v = (self.weights[FIRST_SET[group] + k] for group, k in decision[1:])
 
-        logits = [STRETCH[self.probabilities[k] >> 10] for k in slots]
-        total = sum(logit * ((one[k] + two[k]) >> 4) for k, logit in enumerate(logits))
+        logits = [STRETCH[self.probabilities[place] >> 10] for place in slots]
+        total = sum(t * ((u[k] + v[k]) >> 4) for k, t in enumerate(logits))
         probability = SQUASH[clip(total >> 12, 2047) + 2048]
         bit = coder.bit(probability)
 
         error = (10 * (65536 * bit - probability)) >> 4
-        for k, logit in enumerate(logits):
-            change = (logit * error + 8192) >> 14
-            one[k] = clip(one[k] + change, 2**19)
-            two[k] = clip(two[k] + change, 2**19)
-        for k in slots:
-            p, n = self.probabilities[k], self.counts[k]
+        for k, t in enumerate(logits):
+            change = (t * error + 8192) >> 14
+            u[k] = clip(u[k] + change, 2**19)
+            v[k] = clip(v[k] + change, 2**19)
+        for place in slots:
+            p, n = self.probabilities[place], self.counts[place]
             rate = 655360 // (10 * n + 16)
             far = 4194303 - p if bit else p
             step = ((far >> 7) * rate) >> 9
-            self.probabilities[k] = p + step if bit else p - step
-            self.counts[k] = min(n + 1, 255)
+            self.probabilities[place] = p + step if bit else p - step
+            self.counts[place] = min(n + 1, 255)
         return bit
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One plane's part of a segment."""
+
+    coder: RangeDecoder
+    mixer: Mixer
+
+    def decide(self, decision: Decision) -> int:
+        return self.mixer.decide(self.coder, decision)
+
+    def even_odds(self) -> int:
+        return self.coder.bit(32768)
 
 
 def slot(group: str, parts: tuple[int, ...]) -> int:
@@ -307,22 +322,22 @@ def slot(group: str, parts: tuple[int, ...]) -> int:
 # ---------------------------------------------------------------------------- the contexts
 
 
-def half_octaves(value: int, last: int = 23) -> int:
-    if value <= 0:
+def half(v: int) -> int:
+    if v <= 0:
         return 0
-    e = value.bit_length() - 1
-    return min(2 * e + 1 + ((2 * value >> e) & 1), last)
+    e = v.bit_length() - 1
+    return min(2 * e + 1 + ((2 * v >> e) & 1), 23)
 
 
-def eighth_octaves(value: int, last: int = 71) -> int:
-    if value <= 0:
+def eighth(v: int) -> int:
+    if v <= 0:
         return 0
-    e = value.bit_length() - 1
-    return min(8 * e + 1 + ((8 * value >> e) & 7), last)
+    e = v.bit_length() - 1
+    return min(8 * e + 1 + ((8 * v >> e) & 7), 71)
 
 
-def sign_class(value: int) -> int:
-    return 1 if value > 0 else 2 if value < 0 else 0
+def sgn(a: int) -> int:
+    return 1 if a > 0 else 2 if a < 0 else 0
 
 
 Patch = list[int]
@@ -343,130 +358,200 @@ class Plane:
         return self.patches[r][c] if self.has(r, c) else NOTHING
 
 
-def decode_means(coder: RangeDecoder, mixer: Mixer, weights: Sequence[int], plane: Plane) -> None:
-    """Layer 0 of a plane."""
+# ---------------------------------------------------------------------------------- layer 0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of a mean before its residual is read."""
+
+    prediction: int
+    rho: int
+    alpha: int
+    around: int
+    nu: int
+    delta: int
+    r_w: int
+    r_n: int
+
+
+def decode_means(reader: Reader, weights: Sequence[int], plane: Plane) -> None:
     residuals: dict[tuple[int, int], int] = {}
-
-    def mean(r: int, c: int, otherwise: int) -> int:
-        return plane.at(r, c)[0] if plane.has(r, c) else otherwise
-
     for r in range(plane.rows):
         for c in range(plane.columns):
-            n = mean(r - 1, c, mean(r, c - 1, 0))
-            w = mean(r, c - 1, n)
-            nw = mean(r - 1, c - 1, n)
-            ne = mean(r - 1, c + 1, n)
-            ww = mean(r, c - 2, w)
-            nn = mean(r - 2, c, n)
-            nne = mean(r - 2, c + 1, ne)
-            offset = sum(
-                weight * (value - n)
-                for weight, value in zip(weights, (w, nw, ne, ww, nn, nne), strict=True)
-            )
-            fine = clip(16 * n + (offset >> 8), 16 * MAX_VALUE)
-            prediction = (fine + 8) >> 4
-            rounding = fine - 16 * prediction
-            activity = half_octaves(
-                abs(w - nw) + abs(n - nw) + abs(n - ne) + ((abs(w - ww) + abs(n - nn)) >> 1), 15
-            )
-            west, north = residuals.get((r, c - 1), 0), residuals.get((r - 1, c), 0)
-            around = 2 * abs(west) + 2 * abs(north)
-            around += abs(residuals.get((r - 1, c + 1), 0)) + abs(residuals.get((r - 1, c - 1), 0))
-            nearby = half_octaves(around, 11)
-            median = sorted((w, n, w + n - nw))[1]
-            difference = 16 * median - fine
-            size = sum(abs(difference) >= bound for bound in (6, 16, 48, 128))
-            delta = 4 + size if difference > 0 else 4 - size
-
-            length = 0
-            while length < 16:
-                if length == 0:
-                    contexts: list[Context] = [
-                        ("MEAN_ZERO_A", (activity, nearby)),
-                        ("MEAN_ZERO_B", (activity, delta, int(rounding < 0))),
-                        ("MEAN_ZERO_C", (min(around, 63),)),
-                    ]
-                else:
-                    contexts = [
-                        ("MEAN_SIZE_A", (length - 1, activity)),
-                        ("MEAN_SIZE_B", (length - 1, nearby)),
-                        ("MEAN_SIZE_C", (length - 1, abs(delta - 4))),
-                    ]
-                if not mixer.decide(coder, contexts, ("MEAN", length), ("MEAN_BIN", activity)):
-                    break
-                length += 1
-            residual = 0
-            if length > 0:
-                negative = mixer.decide(
-                    coder,
-                    [
-                        ("MEAN_SIGN_A", (delta, sign_class(west), sign_class(north))),
-                        ("MEAN_SIGN_B", ((rounding + 8) >> 1, delta)),
-                    ],
-                    ("MEAN", 16),
-                    ("OTHER", 0),
-                )
-                residual = 1
-                for k in range(length - 1):
-                    if k < 2:
-                        bit = mixer.decide(
-                            coder,
-                            [
-                                ("MEAN_BITS_A", (length - 1, k, residual & 1)),
-                                ("MEAN_BITS_B", (length - 1, k, activity)),
-                            ],
-                            ("MEAN", 17 + k),
-                            ("OTHER", 0),
-                        )
-                    else:
-                        bit = coder.bit(32768)
-                    residual = 2 * residual + bit
-                residual = -residual if negative else residual
+            expected = expect_mean(plane, residuals, weights, r, c)
+            residual = read_residual(reader, expected)
             residuals[r, c] = residual
-            if abs(prediction + residual) > MAX_VALUE:
+            if abs(expected.prediction + residual) > MAX_VALUE:
                 raise FormatError("a mean is too large")
-            plane.at(r, c)[0] = prediction + residual
+            plane.at(r, c)[0] = expected.prediction + residual
 
 
-@dataclass
+def expect_mean(
+    plane: Plane,
+    residuals: Mapping[tuple[int, int], int],
+    weights: Sequence[int],
+    r: int,
+    c: int,
+) -> Expected:
+    def mean(dr: int, dc: int, otherwise: int) -> int:
+        return plane.at(r + dr, c + dc)[0] if plane.has(r + dr, c + dc) else otherwise
+
+    def residual(dr: int, dc: int) -> int:
+        return residuals.get((r + dr, c + dc), 0)
+
+    n = mean(-1, 0, mean(0, -1, 0))
+    w, nw, ne, nn = (mean(dr, dc, n) for dr, dc in ((0, -1), (-1, -1), (-1, 1), (-2, 0)))
+    ww, nne = mean(0, -2, w), mean(-2, 1, ne)
+    neighbours = zip(weights, (w, nw, ne, ww, nn, nne), strict=True)
+    offset = sum(weight * (neighbour - n) for weight, neighbour in neighbours)
+    fine = clip(16 * n + (offset >> 8), 16 * MAX_VALUE)
+    prediction = (fine + 8) >> 4
+    changes = abs(w - nw) + abs(n - nw) + abs(n - ne) + ((abs(w - ww) + abs(n - nn)) >> 1)
+    r_w, r_n = residual(0, -1), residual(-1, 0)
+    around = 2 * abs(r_w) + 2 * abs(r_n) + abs(residual(-1, 1)) + abs(residual(-1, -1))
+    difference = 16 * sorted((w, n, w + n - nw))[1] - fine
+    size = sum(bound <= abs(difference) for bound in (6, 16, 48, 128))
+    return Expected(
+        prediction=prediction,
+        rho=fine - 16 * prediction,
+        alpha=min(half(changes), 15),
+        around=around,
+        nu=min(half(around), 11),
+        delta=4 + size if difference > 0 else 4 - size,
+        r_w=r_w,
+        r_n=r_n,
+    )
+
+
+def read_residual(reader: Reader, expected: Expected) -> int:
+    length = 0
+    while length < 16 and reader.decide(mean_is_longer(expected, length)):
+        length += 1
+    if length == 0:
+        return 0
+    negative = reader.decide(mean_is_negative(expected))
+    r = 1
+    for k in range(length - 1):
+        bit = reader.decide(mean_bit(expected, length, k, r)) if k < 2 else reader.even_odds()
+        r = 2 * r + bit
+    return -r if negative else r
+
+
+def mean_is_longer(expected: Expected, length: int) -> Decision:
+    contexts: list[Context] = [
+        ("MEAN_ZERO_A", (expected.alpha, expected.nu)),
+        ("MEAN_ZERO_B", (expected.alpha, expected.delta, int(expected.rho < 0))),
+        ("MEAN_ZERO_C", (min(expected.around, 63),)),
+    ]
+    if length > 0:
+        contexts = [
+            ("MEAN_SIZE_A", (length - 1, expected.alpha)),
+            ("MEAN_SIZE_B", (length - 1, expected.nu)),
+            ("MEAN_SIZE_C", (length - 1, abs(expected.delta - 4))),
+        ]
+    return Decision(contexts, ("MEAN", length), ("MEAN_BIN", expected.alpha))
+
+
+def mean_is_negative(expected: Expected) -> Decision:
+    contexts = [
+        ("MEAN_SIGN_A", (expected.delta, sgn(expected.r_w), sgn(expected.r_n))),
+        ("MEAN_SIGN_B", ((expected.rho + 8) >> 1, expected.delta)),
+    ]
+    return Decision(contexts, ("MEAN", 16), ("OTHER", 0))
+
+
+def mean_bit(expected: Expected, length: int, k: int, r: int) -> Decision:
+    contexts = [
+        ("MEAN_BITS_A", (length - 1, k, r & 1)),
+        ("MEAN_BITS_B", (length - 1, k, expected.alpha)),
+    ]
+    return Decision(contexts, ("MEAN", 17 + k), ("OTHER", 0))
+
+
+# ----------------------------------------------------------------------------- layers 1 to 3
+
+
+@dataclass(frozen=True)
+class Around:
+    """A patch of a plane, and what its contexts look at."""
+
+    plane: int
+    x: Patch
+    w: Patch
+    n: Patch
+    nw: Patch
+    ne: Patch
+    y: Patch
+    u: Patch
+
+
+@dataclass(frozen=True)
 class Predictor:
     """Linear predictions for one patch: weights, and the values they are multiplied with."""
 
     signs: list[tuple[Sequence[int], int]]
     magnitudes: list[tuple[Sequence[int], int]]
     offsets: Sequence[int]
+    own: Sequence[Sequence[int]]
 
-    def sign(self, i: int) -> int:
-        return sum(row[i] * value for row, value in self.signs)
-
-    def magnitude(self, i: int) -> int:
+    def m(self, i: int) -> int:
         return max(0, self.offsets[i] + sum(row[i] * size for row, size in self.magnitudes))
 
+    def s(self, i: int) -> int:
+        return sum(row[i] * value for row, value in self.signs) if i < SIGNED else 0
 
-def predictor(
-    tables: Mapping[str, Any], planes: Sequence[Plane], luma: Plane, number: int, r: int, c: int
-) -> Predictor:
-    """Predictions from all that is decoded when a layer of the patch at (r, c) begins."""
-    sign_weights = tables["sign_predictors"][number]
-    magnitude_weights = tables["magnitude_predictors"][number]
+    def take(self, i: int, value: int) -> None:
+        """The patch's own value i is decoded: m takes it as it comes, s does not."""
+        self.magnitudes.append((self.own[i], abs(clip(value, 32))))
+
+
+def decode_layer(
+    reader: Reader,
+    tables: Mapping[str, Any],
+    planes: Sequence[Plane],
+    luma: Plane,
+    number: int,
+    first: int,
+    last: int,
+) -> None:
+    """Measurements ``first`` to ``last`` - 1 of a plane; ``luma`` has y."""
     plane = planes[number]
-    own = plane.at(r, c)
+    for r in range(plane.rows):
+        for c in range(plane.columns):
+            around = Around(
+                plane=number,
+                x=plane.at(r, c),
+                w=plane.at(r, c - 1),
+                n=plane.at(r - 1, c),
+                nw=plane.at(r - 1, c - 1),
+                ne=plane.at(r - 1, c + 1),
+                y=luma.at(r, c) if number > 0 else NOTHING,
+                u=planes[1].at(r, c) if number == 2 else NOTHING,
+            )
+            prediction = predictor(tables, plane, around, r, c)
+            for band in range(6):
+                if first <= BANDS[band] < last:
+                    decode_band(reader, around, prediction, band, last)
+
+
+def predictor(tables: Mapping[str, Any], plane: Plane, around: Around, r: int, c: int) -> Predictor:
+    """Predictions from all that is decoded when a layer of the patch at (r, c) begins."""
+    sign_weights = tables["sign_predictors"][around.plane]
+    magnitude_weights = tables["magnitude_predictors"][around.plane]
+    offsets = tables["magnitude_offsets"][around.plane]
+    found = Predictor([], [], offsets, magnitude_weights[OWN])
     sources = [
         (source, plane.at(r + dr, c + dc))
         for source, (dr, dc) in enumerate(NEIGHBOURS)
         if plane.has(r + dr, c + dc)
     ]
-    found = Predictor([], [], tables["magnitude_offsets"][number])
     for source, patch in sources:
-        step = clip(patch[0] - own[0], 64)
+        step = clip(patch[0] - around.x[0], 64)
         found.signs.append((sign_weights[source][0], step))
         found.magnitudes.append((magnitude_weights[source][0], abs(step)))
-    sources.append((OWN, own))
-    if number > 0:
-        sources.append((LUMA, luma.at(r, c)))
-    if number == 2:
-        sources.append((CB, planes[1].at(r, c)))
-    for source, patch in sources:
+    # y and u are 0 where they are no sources.
+    for source, patch in [*sources, (OWN, around.x), (LUMA, around.y), (CB, around.u)]:
         for j in range(1, 64):
             value = clip(patch[j], 32)
             if value:
@@ -477,168 +562,160 @@ def predictor(
 
 
 def count(patch: Patch, start: int, stop: int) -> int:
-    """Values that are not zero."""
+    """Values that are not 0."""
     return sum(value != 0 for value in patch[start:stop])
 
 
-def decode_layer(
-    coder: RangeDecoder,
-    mixer: Mixer,
-    tables: Mapping[str, Any],
-    planes: Sequence[Plane],
-    luma: Plane,
-    number: int,
-    first: int,
-    last: int,
-) -> None:
-    """Measurements ``first`` to ``last`` - 1 of a plane."""
-    plane = planes[number]
-    for r in range(plane.rows):
-        for c in range(plane.columns):
-            prediction = predictor(tables, planes, luma, number, r, c)
-            before = 0
-            for band in range(6):
-                start, stop = BANDS[band], min(BANDS[band + 1], last)
-                if start >= last:
-                    break
-                if start < first:
-                    before = count(plane.at(r, c), start, BANDS[band + 1])
-                    continue
-                before = decode_band(
-                    coder, mixer, tables, planes, luma, prediction, number, (r, c), band,
-                    start, stop, last, before,
-                )  # fmt: skip
-
-
 def decode_band(
-    coder: RangeDecoder,
-    mixer: Mixer,
-    tables: Mapping[str, Any],
-    planes: Sequence[Plane],
-    luma: Plane,
-    prediction: Predictor,
-    number: int,
-    place: tuple[int, int],
-    band: int,
-    start: int,
-    stop: int,
-    last: int,
-    before: int,
-) -> int:
-    """One band of one patch; returns how many of its values are not zero."""
-    r, c = place
-    plane = planes[number]
-    own, west, north = plane.at(r, c), plane.at(r, c - 1), plane.at(r - 1, c)
-    north_west, north_east = plane.at(r - 1, c - 1), plane.at(r - 1, c + 1)
-    luma_patch = luma.at(r, c) if number > 0 else NOTHING
-    cb_patch = planes[1].at(r, c) if number == 2 else NOTHING
-    own_weights = tables["magnitude_predictors"][number][OWN]
-
-    sizes = [prediction.magnitude(i) for i in range(start, stop)]
-    west_count, north_count = count(west, start, stop), count(north, start, stop)
-    others = min(count(luma_patch, start, stop), 2)
-    if number == 2:
-        others = 3 * others + min(count(cb_patch, start, stop), 2)
-    nonzero = count(own, 1, start)
-    total = half_octaves(sum(sizes) >> 6)
-    if not mixer.decide(
-        coder,
-        [
-            ("FLAG_A", (band, total)),
-            ("FLAG_B", (band, min(west_count, 7), min(north_count, 7))),
-            ("FLAG_C", (band, min(before, 4), half_octaves(max(sizes) >> 6))),
-            ("FLAG_D", (band, others, min(nonzero, 2))),
-        ],
-        ("FLAG", band),
-        ("FLAG_BIN", total),
-    ):
-        return 0
-
-    found = 0
+    reader: Reader, around: Around, prediction: Predictor, band: int, last: int
+) -> None:
+    start, stop = BANDS[band], min(BANDS[band + 1], last)
+    if not reader.decide(band_flag(around, prediction, band, stop)):
+        return
+    x = around.x
     for i in range(start, stop):
-        m = prediction.magnitude(i)
-        s = prediction.sign(i) if i < SIGNED else 0
-        size = half_octaves(m >> 6)
-        lean = min((abs(s) + 1024) >> 11, 7)
-        wi, ni = abs(west[i]), abs(north[i])
-        b1, b2, b3 = (abs(own[i - k]) if i > k else 0 for k in (1, 2, 3))
-        y, cb = min(abs(luma_patch[i]), 5), min(abs(cb_patch[i]), 2)
-        if i < stop - 1 or found > 0:
-            following = int(west_count + north_count > 1)
-            if i + 1 < last:
-                following += (west[i + 1] != 0) + (north[i + 1] != 0)
-            diagonal = abs(north_west[i]) + abs(north_east[i])
-            if not mixer.decide(
-                coder,
-                [
-                    ("ZERO_A", (i, size)),
-                    ("ZERO_B", (i, lean, size // 3)),
-                    ("ZERO_C", (i, min(wi, 2), min(ni, 2), min(diagonal, 2))),
-                    ("ZERO_D", (band, min(b1, 2), min(b2, 2), min(b3, 2), size // 2)),
-                    ("ZERO_E", (i, min(nonzero, 7), following)),
-                    ("ZERO_F", (i // 8, eighth_octaves(m >> 7))),
-                    ("ZERO_G", (i, y, cb)),
-                ],
-                ("ZERO", i),
-                ("ZERO_BIN", size),
-            ):
-                continue
-        found += 1
-        nonzero += 1
-        level = 1
-        if mixer.decide(
-            coder,
-            [
-                ("ONE_A", (i, size)),
-                ("ONE_B", (i, min(wi, 3), min(ni, 3))),
-                ("ONE_C", (band, min(max(b1, b2), 3), size)),
-                ("ONE_D", (i, lean, min(size // 6, 3))),
-                ("ONE_E", (i, y, cb)),
-            ],
-            ("ONE", i),
-            ("ONE_BIN", size),
-        ):
-            level = 2
-            while level < 16 and mixer.decide(
-                coder,
-                [
-                    ("MORE_A", (level - 1, size)),
-                    ("MORE_B", (level - 1, i)),
-                    ("MORE_C", (level - 1, min(wi + ni + b1, 15))),
-                ],
-                ("MORE", level - 1),
-                ("OTHER", 1),
-            ):
-                level += 1
-            if level == 16:
-                level += decode_escape(coder)
-            if level > MAX_VALUE:
-                raise FormatError("a measurement is too large")
-        if i < SIGNED:
-            negative = mixer.decide(
-                coder,
-                [
-                    ("SIGN_A", (i, 16 + clip((s + 512) >> 10, 16))),
-                    ("SIGN_B", (i, sign_class(west[i]), sign_class(north[i]))),
-                    ("SIGN_C", (i, sign_class(cb_patch[i]), min(level - 1, 2))),
-                ],
-                ("SIGN", i),
-                ("OTHER", 2),
-            )
-        else:
-            negative = coder.bit(32768)
-        own[i] = -level if negative else level
-        prediction.magnitudes.append((own_weights[i], min(level, 32)))
-    return found
+        here = letters(around, prediction, band, i, last)
+        is_known = i == stop - 1 and count(x, start, i) == 0
+        if is_known or reader.decide(is_not_zero(here)):
+            size = read_size(reader, here)
+            negative = reader.decide(is_negative(here, size)) if i < SIGNED else reader.even_odds()
+            x[i] = -size if negative else size
+            prediction.take(i, x[i])
 
 
-def decode_escape(coder: RangeDecoder) -> int:
-    length = 0
-    while length < 16 and coder.bit(32768):
-        length += 1
+def band_flag(around: Around, prediction: Predictor, band: int, stop: int) -> Decision:
+    start = BANDS[band]
+    w, n, y, u = (count(patch, start, stop) for patch in (around.w, around.n, around.y, around.u))
+    before = count(around.x, BANDS[band - 1], start) if band > 0 else 0
+    z = count(around.x, 1, start)
+    sizes = [prediction.m(i) for i in range(start, stop)]
+    t = half(sum(sizes) >> 6)
+    o = (0, min(y, 2), 3 * min(y, 2) + min(u, 2))[around.plane]
+    contexts = [
+        ("FLAG_A", (band, t)),
+        ("FLAG_B", (band, min(w, 7), min(n, 7))),
+        ("FLAG_C", (band, min(before, 4), half(max(sizes) >> 6))),
+        ("FLAG_D", (band, o, min(z, 2))),
+    ]
+    return Decision(contexts, ("FLAG", band), ("FLAG_BIN", t))
+
+
+@dataclass(frozen=True)
+class Here:
+    """What the page's letters stand for at measurement i."""
+
+    i: int
+    band: int
+    w: int
+    n: int
+    nw: int
+    ne: int
+    y: int
+    u: int
+    m: int
+    s: int
+    x1: int
+    x2: int
+    x3: int
+    z: int
+    f: int
+
+    @property
+    def h(self) -> int:
+        return half(self.m >> 6)
+
+    @property
+    def g(self) -> int:
+        return min((abs(self.s) + 1024) >> 11, 7)
+
+
+def letters(around: Around, prediction: Predictor, band: int, i: int, last: int) -> Here:
+    start, stop = BANDS[band], min(BANDS[band + 1], last)
+    w, n = around.w, around.n
+    f = int(count(w, start, stop) + count(n, start, stop) > 1)
+    if i + 1 < last:
+        f += (w[i + 1] != 0) + (n[i + 1] != 0)
+    x1, x2, x3 = (abs(around.x[i - k]) if i > k else 0 for k in (1, 2, 3))
+    return Here(
+        i=i,
+        band=band,
+        w=w[i],
+        n=n[i],
+        nw=around.nw[i],
+        ne=around.ne[i],
+        y=around.y[i],
+        u=around.u[i],
+        m=prediction.m(i),
+        s=prediction.s(i),
+        x1=x1,
+        x2=x2,
+        x3=x3,
+        z=count(around.x, 1, i),
+        f=f,
+    )
+
+
+def is_not_zero(here: Here) -> Decision:
+    i, h, w, n = here.i, here.h, abs(here.w), abs(here.n)
+    contexts = [
+        ("ZERO_A", (i, h)),
+        ("ZERO_B", (i, here.g, h // 3)),
+        ("ZERO_C", (i, min(w, 2), min(n, 2), min(abs(here.nw) + abs(here.ne), 2))),
+        ("ZERO_D", (here.band, min(here.x1, 2), min(here.x2, 2), min(here.x3, 2), h // 2)),
+        ("ZERO_E", (i, min(here.z, 7), here.f)),
+        ("ZERO_F", (i // 8, eighth(here.m >> 7))),
+        ("ZERO_G", (i, min(here.y, 5), min(abs(here.u), 2))),
+    ]
+    return Decision(contexts, ("ZERO", i), ("ZERO_BIN", h))
+
+
+def is_more_than_1(here: Here) -> Decision:
+    i, h, w, n = here.i, here.h, abs(here.w), abs(here.n)
+    contexts = [
+        ("ONE_A", (i, h)),
+        ("ONE_B", (i, min(w, 3), min(n, 3))),
+        ("ONE_C", (here.band, min(max(here.x1, here.x2), 3), h)),
+        ("ONE_D", (i, here.g, min(h // 6, 3))),
+        ("ONE_E", (i, min(here.y, 5), min(abs(here.u), 2))),
+    ]
+    return Decision(contexts, ("ONE", i), ("ONE_BIN", h))
+
+
+def is_more_than(here: Here, k: int) -> Decision:
+    contexts = [
+        ("MORE_A", (k - 1, here.h)),
+        ("MORE_B", (k - 1, here.i)),
+        ("MORE_C", (k - 1, min(abs(here.w) + abs(here.n) + here.x1, 15))),
+    ]
+    return Decision(contexts, ("MORE", k - 1), ("OTHER", 1))
+
+
+def is_negative(here: Here, size: int) -> Decision:
+    contexts = [
+        ("SIGN_A", (here.i, clip((here.s + 512) >> 10, 16) + 16)),
+        ("SIGN_B", (here.i, sgn(here.w), sgn(here.n))),
+        ("SIGN_C", (here.i, sgn(here.u), min(size - 1, 2))),
+    ]
+    return Decision(contexts, ("SIGN", here.i), ("OTHER", 2))
+
+
+def read_size(reader: Reader, here: Here) -> int:
+    k = 1
+    while k < 16 and reader.decide(is_more_than_1(here) if k == 1 else is_more_than(here, k)):
+        k += 1
+    size = k if k < 16 else 16 + read_excess(reader)
+    if size > MAX_VALUE:
+        raise FormatError("a measurement is too large")
+    return size
+
+
+def read_excess(reader: Reader) -> int:
+    j = 0
+    while j < 16 and reader.even_odds():
+        j += 1
     value = 1
-    for _ in range(length):
-        value = 2 * value + coder.bit(32768)
+    for _ in range(j):
+        value = 2 * value + reader.even_odds()
     return value - 1
 
 
@@ -674,12 +751,12 @@ def decode_tile(
         coder = RangeDecoder(segment)
         last = min(end, measurements + 1)
         for number, plane in enumerate(planes):
+            reader = Reader(coder, mixers[number])
             if first == 0:
-                weights = tables["mean_predictors"][number]
-                decode_means(coder, mixers[number], weights, plane)
+                decode_means(reader, tables["mean_predictors"][number], plane)
             else:
                 luma = mean_magnitudes(planes[0], plane.rows, plane.columns)
-                decode_layer(coder, mixers[number], tables, planes, luma, number, first, last)
+                decode_layer(reader, tables, planes, luma, number, first, last)
         coder.finish()
     return [plane.patches for plane in planes]
 

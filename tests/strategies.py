@@ -15,10 +15,10 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 from PIL import Image
 
-from cscodec.bitstream.contexts import neutral_tables
+from cscodec.bitstream.tables import neutral_tables
 from cscodec.model import Model, System
+from cscodec.restore.filters import filter_shape
 from cscodec.sensing.averages import cosine_basis
-from cscodec.sensing.filters import filter_shape
 
 ROOT = Path(__file__).resolve().parents[1]
 START = 8  #: bytes of signature and version

@@ -11,7 +11,7 @@ from hypothesis import given
 from PIL import Image
 from strategies import pictures, texture
 
-from cscodec.alpha import pack_alpha, unpack_alpha
+from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
 from cscodec.errors import InvalidFieldError
 
 

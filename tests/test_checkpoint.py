@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from cscodec.errors import InvalidInputError
 from cscodec.learning.checkpoint import (
@@ -79,6 +82,48 @@ def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
         load_checkpoint(path)
 
 
+def written(path: Path, record: str, arrays: dict[str, Any] | None = None) -> Path:
+    path.write_bytes(save(arrays or {}, metadata={"checkpoint": record}))
+    return path
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "",
+        "[]",
+        "7",
+        "{}",
+        '{"version": 1}',
+        '{"version": 1, "state": {}, "configuration": {}, "more": 0}',
+        '{"version": 1, "state": {}, "configuration": []}',
+        '{"version": 1, "state": {"a": {"__array__": "b"}}, "configuration": {}}',
+        '{"version": 1, "state": {"a": {"__array__": []}}, "configuration": {}}',
+        '{"version": 1, "state": {"a": {"__array__": -1}}, "configuration": {}}',
+        '{"version": 1, "state": {}, "configuration": {"a": {"__array__": "a"}}}',
+        f'{{"version": 1, "state": {"[" * 30 + "]" * 30}, "configuration": {{}}}}',
+        f'{{"version": 1, "state": {{}}, "configuration": {{"a": {"[" * 30 + "]" * 30}}}}}',
+        "[" * 200_000,
+        '{"a":' * 200_000,
+        f'{{"version": {"9" * 5000}}}',
+    ],
+    ids=lambda record: record[:60],
+)
+def test_other_records_are_refused(tmp_path: Path, record: str) -> None:
+    path = written(tmp_path / "c", record, {"a": np.zeros(3)})
+    with pytest.raises(InvalidInputError, match="not a checkpoint") as caught:
+        load_checkpoint(path)
+    assert len(str(caught.value)) < 400
+
+
+def test_an_array_is_given_out_once(tmp_path: Path) -> None:
+    """Or a file of megabytes would become terabytes."""
+    record = {"version": 1, "configuration": {}, "state": [{"__array__": "a"}] * 2}
+    path = written(tmp_path / "c", json.dumps(record), {"a": np.zeros(3)})
+    with pytest.raises(InvalidInputError, match="not a checkpoint"):
+        load_checkpoint(path)
+
+
 def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="cannot read the checkpoint"):
         load_checkpoint(tmp_path / "c")
@@ -88,7 +133,7 @@ def test_other_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("cscodec.learning.checkpoint.VERSION", 99)
     save_checkpoint(tmp_path / "c", Checkpoint({}, {}))
     monkeypatch.undo()
-    with pytest.raises(InvalidInputError, match="version 99"):
+    with pytest.raises(InvalidInputError, match="version is 99; allowed is 1"):
         load_checkpoint(tmp_path / "c")
 
 

@@ -569,25 +569,3 @@ def test_progress_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
         os.close(terminal)
     assert b"encoding" in shown
     assert b"100%" in shown
-
-
-def test_compilation_is_announced_once(tmp_path: Path) -> None:
-    code = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from cscodec.cli.console import announce_compilation\n"
-        "from cscodec.sensing.pursuit import multiplied, omp\n"
-        "import numpy as np\n"
-        "announce_compilation(); announce_compilation()\n"
-        "ones = np.ones((2, 2), np.float32)\n"
-        "assert multiplied(ones, ones).sum() == 8\n"
-        "omp(ones, ones, sparsity=1)\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "CSCODEC_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert result.stderr.count("compiling kernels") == 1
-    assert result.stdout == ""

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from PIL import Image
+from safetensors.numpy import save
 
 from cscodec import load_model
 from cscodec.cli import main
@@ -100,6 +101,7 @@ def test_existing_outputs_are_refused(
         ("-o m.safetensors --method pca --gamma 1", "--gamma has no meaning for --method pca"),
         ("-o m.safetensors --resume", "--resume needs --checkpoint"),
         ("-o m.safetensors --method bl --parameter x", "write NAME=VALUE"),
+        ("-o m.safetensors --method bl --checkpoint c", "--checkpoint works with --method online"),
         ("-o m.bin", "ends in .safetensors"),
     ],
 )
@@ -124,6 +126,34 @@ def test_unusable_folders_are_one_line(tmp_path: Path, capsys: pytest.CaptureFix
         assert err.startswith(f"cscodec: {folder}: ")
         assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_parameters_of_a_method_reach_it(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [pictures, "-o", tmp_path / "m.safetensors", *shlex.split("-m 8 --atoms 32")]
+    command += shlex.split("--method bl --patches 300 --iterations 1 --parameter")
+    assert run(*command, "robustness=2") == 1
+    assert "robustness is 2; allowed is 0 to below 1" in capsys.readouterr().err
+    assert run(*command, "robust=0.5") == 1
+    own = "dictionary_rounds, gram_rounds, robustness, target_gram"
+    assert f"no parameter 'robust'; its own are: {own}" in capsys.readouterr().err
+    assert run(*command, "robustness=0.25") == 0
+    recorded = load_model(tmp_path / "m.safetensors").metadata["configuration"]["parameters"]
+    assert recorded == {"robustness": 0.25}
+
+
+def test_damaged_checkpoint_is_one_line(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c"
+    path.write_bytes(save({}, metadata={"checkpoint": "[" * 200_000}))
+    output = tmp_path / "m.safetensors"
+    assert run(pictures, "-o", output, *SMALL, "--checkpoint", path, "--resume") == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"cscodec: {path}: not a checkpoint of this release")
+    assert err.count("\n") == 1
+    assert not output.exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ")

@@ -25,9 +25,9 @@ from strategies import (
 )
 
 import cscodec
+from cscodec.choices import DECODERS
 from cscodec.errors import BitstreamError, InvalidInputError, LimitExceededError, TruncatedError
 from cscodec.evaluation.metrics import psnr_db
-from cscodec.restoration import DECODERS
 
 MODELS = {model.name: model for model in (plain_model(), odd_model())}
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cscodec.colour import double, halve, join_colours, split_colours
 from cscodec.errors import InvalidInputError
+from cscodec.transform.colour import double, halve, join_colours, split_colours
 
 
 def test_every_gray_and_a_grid_of_all_colours_come_back() -> None:

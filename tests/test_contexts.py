@@ -11,15 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import odd_model
 
-from cscodec.bitstream.contexts import (
-    CoderTables,
-    decode_tile,
-    encode_tile,
-    magnitudes_at,
-    neutral_tables,
-)
-from cscodec.bitstream.layout import LAYERS, num_layers
+from cscodec.bitstream.tables import CoderTables, neutral_tables
+from cscodec.bitstream.tiles import decode_tile, encode_tile, magnitudes_at
 from cscodec.errors import BitstreamError, InvalidFieldError
+from cscodec.layout import LAYERS, num_layers
 
 Wanted = list[npt.NDArray[np.int32]]
 Tile = tuple[list[bytes], list[tuple[int, int]]]  # segments, shapes

@@ -1,4 +1,4 @@
-"""The same bytes and pixels for every number of threads, BLAS kernel and instruction set.
+"""The same bytes and pixels for every number of threads, BLAS kernel and level of processor.
 
 A codec whose entropy decoder or restoration differs by one bit elsewhere shows another picture
 there, or none. Each setting needs a process of its own, as it is read when libraries are loaded.
@@ -18,12 +18,14 @@ import pytest
 from strategies import ROOT, Pixels, odd_model, plain_model, sample
 
 import cscodec
-from cscodec.restoration import DECODERS
+from cscodec.choices import DECODERS
+from cscodec.kernels.library import usable_levels
 
 _SCRIPT = """
 import hashlib, json
 import numpy as np
 import cscodec
+from cscodec.kernels.library import usable_levels
 from strategies import odd_model, plain_model, sample, texture
 
 def digest(data):
@@ -52,23 +54,19 @@ _SETTINGS = {
     "zen": {"OPENBLAS_CORETYPE": "Zen", "OPENBLAS_NUM_THREADS": "2"},
     "prescott": {"OPENBLAS_CORETYPE": "Prescott", "OPENBLAS_NUM_THREADS": "1"},
     "generic": {
-        "NUMBA_CPU_NAME": "generic",
         "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX2 FMA3",
         "OPENBLAS_CORETYPE": "Prescott",
         "OPENBLAS_NUM_THREADS": "2",
     },
-}
+} | {level: {"CSCODEC_KERNELS": level} for level in usable_levels()}
 
 
 @pytest.fixture
-def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+def digests() -> dict[str, dict[str, str]]:
     path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
-    numba_cache = str(tmp_path_factory.mktemp("numba"))
 
     def found_with(name: str) -> dict[str, str]:
         environment = {**os.environ, "PYTHONPATH": path, **_SETTINGS[name]}
-        if name == "generic":
-            environment["CSCODEC_CACHE_DIR"] = numba_cache
         run = subprocess.run(
             [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True
         )

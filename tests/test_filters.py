@@ -8,8 +8,7 @@ import pytest
 from strategies import odd_model, sample
 
 from cscodec.errors import InvalidInputError
-from cscodec.sensing.averages import cosine_basis
-from cscodec.sensing.filters import (
+from cscodec.restore.filters import (
     FILTER_STEPS,
     WEIGHT_ONE,
     apply_filters,
@@ -18,7 +17,8 @@ from cscodec.sensing.filters import (
     filters_for_step,
     fit_filters,
 )
-from cscodec.sensing.shrinkage import shrinkage_average
+from cscodec.restore.shrinkage import shrinkage_average
+from cscodec.sensing.averages import cosine_basis
 
 Plane = npt.NDArray[np.float32]
 Example = tuple[Plane, Plane, Plane]

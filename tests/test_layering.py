@@ -15,37 +15,31 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
-_BASE = {"errors", "_jit", "_machine_code", "_compilation", "_llvm", "_intrinsics", "parallel"}
-_PARTS = {
-    "alpha", "colour", "decoding", "describe", "encoding", "rate_control", "restoration",
-    "_colour", "_restoration",
-}  # fmt: skip
-_CORE = _BASE | {"sensing", "model", "bitstream", "codec"} | _PARTS
+_BASE = {"errors", "layout", "choices", "arrays", "parallel", "kernels"}
+_CODING = _BASE | {"transform", "bitstream", "model"}
+_RESTORING = _CODING | {"sensing", "restore"}
+_CORE = _RESTORING | {"encoding", "decoding", "rate_control", "codec", "describe"}
 _MEASURES = {"evaluation.metrics", "evaluation.report"}  # leaves: numbers in, numbers or text out
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
-    "_machine_code": set(),
-    "_compilation": {"_machine_code"},
-    "_jit": {"_machine_code", "_compilation"},
-    "_llvm": set(),
-    "_intrinsics": {"_jit", "_llvm"},
+    "layout": set(),
+    "arrays": set(),
+    "choices": set(),
     "parallel": set(),
-    "images": {"errors"},
+    "kernels": {"errors", "layout"},
+    "transform": {"errors", "layout", "arrays", "kernels"},
+    "bitstream": {"errors", "layout", "arrays", "parallel", "kernels"},
+    "model": {"errors", "layout", "arrays", "parallel", "transform", "bitstream"},
+    "sensing": _BASE | {"transform"},
+    "restore": _CODING | {"sensing"},
+    "encoding": _CODING,
+    "decoding": _RESTORING,
+    "rate_control": {"errors", "bitstream"},
+    "codec": _CORE - {"codec", "describe"} | {"evaluation.metrics"},
+    "describe": {"errors", "layout", "model", "bitstream"},
+    "images": {"errors", "layout", "arrays"},
     "evaluation.metrics": {"errors"},
     "evaluation.report": set(),
-    "sensing": _BASE,
-    "model": {"errors", "sensing"},
-    "bitstream": _BASE | {"sensing", "model"},
-    "alpha": {"errors"},
-    "_colour": _BASE,
-    "colour": _BASE | {"_colour"},
-    "rate_control": {"errors", "bitstream"},
-    "_restoration": _BASE | {"sensing"},
-    "restoration": _BASE | {"sensing", "model", "bitstream", "_restoration"},
-    "encoding": _BASE | {"sensing", "model", "bitstream", "colour"},
-    "decoding": _BASE | {"sensing", "model", "bitstream", "colour", "restoration"},
-    "codec": _CORE - {"codec", "describe"},
-    "describe": _BASE | {"sensing", "model", "bitstream"},
     "learning": _CORE | {"images"} | _MEASURES,
     "evaluation": _CORE | {"images", "learning"} | _MEASURES,
     "plugins": _CORE | {"images"},
@@ -56,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
 
 # Loaded only where they are needed, so that starting up stays cheap.
 NEVER_AT_THE_TOP_OF = {"cli", "images", "plugins", "__init__", "__main__"}
-HEAVY = {"numba", "scipy", "skimage"}
+HEAVY = {"scipy", "skimage"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -12,13 +12,16 @@ from safetensors.numpy import load, save
 from strategies import complete_system, odd_model, plain_model, texture
 
 import cscodec
-from cscodec.bitstream.contexts import CoderTables, neutral_tables
+from cscodec import model as model_module
+from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.errors import InvalidModelError, ModelMismatchError, ModelNotFoundError
-from cscodec.model import Model, System, find_model
-from cscodec.sensing.filters import check_filters
+from cscodec.evaluation.metrics import psnr_db
+from cscodec.model import Model, System, find_model, load_model
+from cscodec.restore.filters import check_filters
 
 PICTURE = texture(20, 30, 3)
 MODELS = [plain_model(), odd_model()]
+SYSTEM = ("sensing_matrix", "dictionary", "basis")
 
 
 def saved_with(**changes: np.ndarray | None) -> bytes:
@@ -58,27 +61,62 @@ def test_models_come_back_from_their_files(model: Model, tmp_path: Path) -> None
         np.testing.assert_array_equal(arrays_of(again)[name], array)
 
 
-def test_the_id_depends_on_every_array_and_on_nothing_else() -> None:
-    model = odd_model()
-    ids = {model.model_id}
-    for group in ("luma", "chroma"):
+def changed(model: Model, group: str, name: str) -> Model:
+    """The model with the least possible change to one of its arrays."""
+    if group in ("luma", "chroma"):
         system = getattr(model, group)
-        for name in ("sensing_matrix", "dictionary", "basis"):
-            array = getattr(system, name).copy()
-            array[3, 5] = np.nextafter(array[3, 5], np.float32(2))
-            ids.add(replace(model, **{group: replace(system, **{name: array})}).model_id)
-    for group in ("tables", "filters"):
-        arrays = getattr(model, group)
-        for name in arrays:
-            array = arrays[name].copy()
-            array.flat[-1] ^= 1
-            ids.add(replace(model, **{group: {**arrays, name: array}}).model_id)
-    ids.add(replace(model, tables={}).model_id)
-    ids.add(replace(model, filters={}).model_id)
-    ids.add(replace(model, luma=model.chroma, chroma=model.luma).model_id)
-    assert len(ids) == 1 + 6 + len(model.tables) + len(model.filters) + 3
+        array = getattr(system, name).copy()
+        array[3, 5] = np.nextafter(array[3, 5], np.float32(2))
+        return replace(model, **{group: replace(system, **{name: array})})  # type: ignore[arg-type]
+    arrays = getattr(model, group)
+    array = arrays[name].copy()
+    array.flat[-1] ^= 1
+    return replace(model, **{group: {**arrays, name: array}})  # type: ignore[arg-type]
+
+
+def test_the_id_depends_on_all_that_decides_values_and_on_nothing_else() -> None:
+    model = odd_model()
+    deciding = [("luma", "basis"), ("chroma", "basis"), *(("tables", key) for key in model.tables)]
+    ids = {changed(model, *place).model_id for place in deciding}
+    ids |= {model.model_id, replace(model, tables={}).model_id}
+    assert len(ids) == len(deciding) + 2
     assert all(len(model_id) == 8 for model_id in ids)
-    assert replace(model, name="other", metadata={"a": 1}).model_id == model.model_id
+
+    restoring = [("filters", key) for key in model.filters]
+    restoring += [(group, key) for group in ("luma", "chroma") for key in SYSTEM if key != "basis"]
+    for place in restoring:
+        assert changed(model, *place).model_id == model.model_id
+    other = replace(model, name="other", metadata={"a": 1}, filters={}, restoration_version=7)
+    assert other.model_id == model.model_id
+
+
+def test_a_newer_model_restores_old_files_better(photo: np.ndarray) -> None:
+    """Of two models with one id, each decodes the other's files to the same values."""
+    newer = load_model("photo")
+    older = replace(newer, filters={}, restoration_version=0)
+    assert newer.restoration_version > older.restoration_version
+    data = cscodec.encode(photo, quality=50, model=older)
+    assert data == cscodec.encode(photo, quality=50, model=newer)
+    linear = [cscodec.decode(data, decoder="linear", model=model) for model in (older, newer)]
+    np.testing.assert_array_equal(*linear)
+    before, after = (psnr_db(photo, cscodec.decode(data, model=m)) for m in (older, newer))
+    assert after > before + 0.02
+
+
+def test_of_two_shipped_models_with_one_id_the_newer_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in (3, 1, 2):
+        name = f"model-{version}"
+        replace(odd_model(), name=name, restoration_version=version).save(
+            tmp_path / f"{name}.safetensors"
+        )
+    monkeypatch.setattr(
+        model_module,
+        "shipped_models",
+        lambda: {path.stem: path for path in sorted(tmp_path.glob("*.safetensors"))},
+    )
+    assert find_model(odd_model().model_id).name == "model-3"
 
 
 def test_arrays_cannot_be_changed() -> None:
@@ -284,7 +322,7 @@ def test_numbers_that_overflow_later_are_refused(which: str, value: float) -> No
     arrays = load(plain_model().to_bytes())
     changed = arrays[f"luma.{which}"].copy()
     changed[3, 5] = value
-    header = {"cscodec": json.dumps({"name": "odd", "metadata": {}})}
+    header = {"cscodec": json.dumps({"name": "odd", "metadata": {}, "restoration_version": 1})}
     data = save({**arrays, f"luma.{which}": changed}, metadata=header)
     with pytest.raises(InvalidModelError, match="NaN, infinity or magnitudes above 1e\\+06"):
         Model.from_bytes(data)

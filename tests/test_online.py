@@ -1,7 +1,9 @@
 """The online learner: the mended atom update, its statistics, what it skips, and resuming."""
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import asdict, replace
 from multiprocessing import get_context
 from typing import Any
 
@@ -10,14 +12,15 @@ import pytest
 from numpy.typing import NDArray
 
 from cscodec.errors import InvalidInputError
-from cscodec.learning.online import OnlineLearner, update_atoms
+from cscodec.learning.online import LearnerParameters, OnlineLearner, update_atoms
 from cscodec.learning.statistics import Coder, Statistics
 from cscodec.sensing.design import coherence_objective, design_sensing_matrix
-from cscodec.sensing.pursuit import multiplied, omp
+from cscodec.sensing.pursuit import omp
+from cscodec.transform.product import multiplied
 
 Array = NDArray[Any]
 
-SMALL = {"num_measurements": 8, "num_atoms": 70, "sparsity": 3}
+SMALL = LearnerParameters(num_measurements=8, num_atoms=70, sparsity=3)
 
 
 def textured_patches(count: int, seed: int = 0) -> Array:
@@ -31,8 +34,10 @@ def textured_patches(count: int, seed: int = 0) -> Array:
     return (patches + random.uniform(50, 200, (count, 1))).astype(np.float32)
 
 
-def trained(batches: int = 40, size: int = 128, **options: Any) -> OnlineLearner:
-    learner = OnlineLearner(**{**SMALL, **options})
+def trained(
+    batches: int = 40, size: int = 128, dictionary: Array | None = None, **change: Any
+) -> OnlineLearner:
+    learner = OnlineLearner(replace(SMALL, **change), dictionary=dictionary)
     for batch in np.split(textured_patches(batches * size), batches):
         learner.partial_fit(batch)
     return learner
@@ -160,7 +165,7 @@ def test_learning_lowers_the_coding_error() -> None:
         codes = omp(held_out, learner.dictionary, sparsity=3)
         return float(np.mean((held_out - codes.reconstruct(learner.dictionary)) ** 2))
 
-    start = OnlineLearner(**SMALL, dictionary=random_start(6))
+    start = OnlineLearner(SMALL, dictionary=random_start(6))
     assert error(trained(40, dictionary=random_start(6))) < 0.25 * error(start)
 
 
@@ -176,27 +181,27 @@ def test_result_has_the_promised_properties() -> None:
 
 def test_workers_and_executors_change_nothing() -> None:
     patches = textured_patches(5000)
-    expected = OnlineLearner(**SMALL).partial_fit(patches).partial_fit(patches[::-1])
-    threads = OnlineLearner(**SMALL).partial_fit(patches, workers=2)
+    expected = OnlineLearner(SMALL).partial_fit(patches).partial_fit(patches[::-1])
+    threads = OnlineLearner(SMALL).partial_fit(patches, workers=2)
     threads.partial_fit(patches[::-1], workers=3)
     np.testing.assert_array_equal(threads.dictionary, expected.dictionary)
     pools = [ThreadPoolExecutor(2), ProcessPoolExecutor(1, mp_context=get_context("spawn"))]
     for pool in pools:
         with pool:
-            learner = OnlineLearner(**SMALL).partial_fit(patches, executor=pool)
+            learner = OnlineLearner(SMALL).partial_fit(patches, executor=pool)
             learner.partial_fit(patches[::-1], executor=pool)
         np.testing.assert_array_equal(learner.dictionary, expected.dictionary)
 
 
 def test_resumed_run_is_bit_for_bit_the_same() -> None:
     batches = np.split(textured_patches(40 * 128), 40)
-    options = {**SMALL, "dictionary_iterations": 10, "replacement_share": 0.3}
-    whole = OnlineLearner(**options)
+    parameters = replace(SMALL, dictionary_iterations=10, replacement_share=0.3)
+    whole = OnlineLearner(parameters)
     for batch in batches:
         whole.partial_fit(batch)
     assert whole.num_replaced > 0  # random choices were made on the way
     for stop in (0, 1, 17, 20):
-        first = OnlineLearner(**options)
+        first = OnlineLearner(parameters)
         for batch in batches[:stop]:
             first.partial_fit(batch)
         state = first.state()
@@ -210,14 +215,110 @@ def test_resumed_run_is_bit_for_bit_the_same() -> None:
         assert second.num_skipped == whole.num_skipped
 
 
-def test_states_that_do_not_fit_are_refused() -> None:
-    state = trained(2).state()
-    for change in ({"A": np.zeros((3, 3))}, {"parameters": {"sparsity": 2, "colour": 3}}):
-        with pytest.raises(InvalidInputError, match="not the state of a learner"):
-            OnlineLearner.from_state({**state, **change})
-    del state["usage"]
-    with pytest.raises(InvalidInputError, match="usage"):
+_PCG64 = {"bit_generator": "PCG64", "has_uint32": 0, "uinteger": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"A": np.zeros((3, 3))}, r"A is float64 \(3, 3\); allowed is float64 \(70, 70\)"),
+        ({"A": np.full((70, 70), np.nan)}, r"A is .*all finite"),
+        ({"B": np.zeros((70, 63))}, r"B is float64 \(70, 63\)"),
+        ({"B": np.zeros((70, 64), np.float32)}, r"B is float32 \(70, 64\)"),
+        ({"B": [[0.0] * 64] * 70}, "B is of type list"),
+        ({"usage": np.ones(70)}, r"usage is float64 \(70,\)"),
+        ({"usage": -np.ones(71)}, "usage is .* values >= 0"),
+        ({"usage": np.zeros(71)}, "usage is .* the last in 1..1e"),
+        ({"metric": np.zeros((200_000, 64), np.float32)}, r"metric is float32 \(200000, 64\)"),
+        ({"metric": np.zeros((64, 64))}, r"metric is float64 \(64, 64\)"),
+        ({"metric": np.full((64, 64), np.inf, np.float32)}, "metric is .*all finite"),
+        ({"sensing_matrix": np.zeros((7, 64))}, r"sensing_matrix is float64 \(7, 64\)"),
+        ({"sensing_matrix": np.zeros(8 * 64)}, r"sensing_matrix is float64 \(512,\)"),
+        ({"sensing_matrix": np.zeros((8, 64), object)}, "sensing_matrix is object"),
+        ({"atoms": np.ones((1, 64), np.float32) / 8}, "atoms is .*none, or 70 rows"),
+        ({"atoms": np.zeros((70, 64), np.float32)}, "atoms is .*unit norm"),
+        ({"atoms": np.zeros((70, 64), ">f4")}, "atoms is >f4"),
+        ({"pending": np.zeros((5, 65), np.float32)}, r"pending is float32 \(5, 65\)"),
+        ({"pending": np.eye(64, dtype=np.float32)[:, None]}, "pending is float32"),
+        ({"recent": np.zeros((5, 64), np.float32)}, "recent is .*rows that vary"),
+        ({"recent": np.ones((71, 64), np.float32)}, "recent is .*at most 70"),
+        ({"recent": np.full((5, 64), 1e30, np.float32)}, "recent is .*rows that vary"),
+        ({"random": -1}, "random is -1; allowed is a mapping"),
+        ({"random": {**_PCG64, "state": {"state": -1, "inc": 1}}}, "state is -1"),
+        ({"random": {**_PCG64, "state": {"state": 2**300, "inc": 1}}}, "number of 301 bits"),
+        ({"random": {**_PCG64, "state": {"state": 0.5, "inc": 1}}}, "state is 0.5"),
+        ({"random": {**_PCG64, "state": {"state": 1, "inc": 2}}}, "inc is 2; .* an odd number"),
+        ({"random": {**_PCG64, "state": [1, 1]}}, "state is of type list"),
+        ({"random": {**_PCG64, "state": {"state": 1, "inc": 1}, "has_uint32": 2}}, "has_uint32"),
+        ({"random": {"bit_generator": "MT19937", "state": {"state": 1, "inc": 1}}}, "MT19937"),
+        ({"iteration": -1}, "iteration is -1"),
+        ({"iteration": 2.0}, "iteration is 2.0"),
+        ({"num_samples": -64}, "num_samples is -64"),
+        ({"num_skipped": None}, "num_skipped is None"),
+        ({"num_replaced": True}, "num_replaced is True"),
+        ({"parameters": {"sparsity": 2}}, "parameters lacks num_measurements"),
+        ({"parameters": {**asdict(SMALL), "colour": 3}}, "unknown entry 'colour'"),
+        ({"parameters": {**asdict(SMALL), "num_atoms": "70"}}, "num_atoms is '70'"),
+        ({"parameters": {**asdict(SMALL), "num_atoms": 10**5000}}, "num_atoms is a whole number"),
+        ({"parameters": {**asdict(SMALL), "num_atoms": 71}}, "70 rows|71 rows"),
+        ({"parameters": list(asdict(SMALL))}, "parameters is of type list"),
+    ],
+)
+def test_states_that_do_not_fit_are_refused(change: dict[str, Any], message: str) -> None:
+    state = {**trained(2).state(), **change}
+    with pytest.raises(InvalidInputError, match=f"^not the state of a learner: .*({message})"):
         OnlineLearner.from_state(state)
+
+
+@pytest.mark.parametrize("key", OnlineLearner().state())
+def test_states_with_something_missing_are_refused(key: str) -> None:
+    state = trained(2).state()
+    for other in (None, [], {}, "text", -1, np.zeros(3), np.array(None), [[[[]]]]):
+        with pytest.raises(InvalidInputError, match=f"not the state of a learner: .*{key}"):
+            OnlineLearner.from_state({**state, key: other})
+    del state[key]
+    with pytest.raises(InvalidInputError, match=f"lacks {key}"):
+        OnlineLearner.from_state(state)
+
+
+@pytest.mark.parametrize("state", [None, [], "state", 3, {}, {1: 2}])
+def test_other_things_are_no_states(state: Any) -> None:
+    with pytest.raises(InvalidInputError, match="not the state of a learner"):
+        OnlineLearner.from_state(state)
+
+
+def test_state_of_a_learner_that_has_not_begun_is_the_same_every_time() -> None:
+    first, second = OnlineLearner(SMALL).state(), OnlineLearner(SMALL).state()
+    for key, value in first.items():
+        np.testing.assert_array_equal(value, second[key])
+    assert not OnlineLearner.from_state(first).is_started
+
+
+@pytest.mark.parametrize(
+    "arranged",
+    [
+        np.asfortranarray,
+        lambda rows: np.ascontiguousarray(rows.T).T,
+        lambda rows: np.repeat(rows, 2, axis=1)[:, ::2],
+        lambda rows: rows[::-1][::-1],
+        lambda rows: np.asfortranarray(rows.astype(np.float64)),
+        lambda rows: rows.tolist(),
+    ],
+    ids=["fortran", "transposed", "strided", "reversed", "float64", "list"],
+)
+def test_patches_may_lie_in_memory_as_they_like(arranged: Callable[[Array], Any]) -> None:
+    patches = textured_patches(300)
+    expected = OnlineLearner(SMALL).partial_fit(patches)
+    learner = OnlineLearner(SMALL).partial_fit(arranged(patches))
+    learner.partial_fit(arranged(patches[:100]))
+    expected.partial_fit(patches[:100])
+    np.testing.assert_array_equal(learner.dictionary, expected.dictionary)
+
+
+def test_broadcast_patches_are_one_patch_and_its_repetitions() -> None:
+    learner = OnlineLearner(SMALL)
+    learner.partial_fit(np.broadcast_to(textured_patches(1), (50, 64)))
+    assert learner.num_skipped == 49
 
 
 def test_useless_patches_are_skipped_and_counted() -> None:
@@ -225,9 +326,9 @@ def test_useless_patches_are_skipped_and_counted() -> None:
     dirty = np.concatenate([patches, np.full((3, 64), 7.0, np.float32), patches[:5]])
     dirty[400, 0], dirty[401, 3] = np.nan, np.inf
     dirty[402] = 1e30
-    learner = OnlineLearner(**SMALL).partial_fit(dirty)
+    learner = OnlineLearner(SMALL).partial_fit(dirty)
     assert learner.num_skipped == 8
-    clean = OnlineLearner(**SMALL).partial_fit(patches)
+    clean = OnlineLearner(SMALL).partial_fit(patches)
     np.testing.assert_array_equal(learner.dictionary, clean.dictionary)
     before = learner.dictionary
     learner.partial_fit(np.full((10, 64), np.nan)).partial_fit(np.zeros((0, 64)))
@@ -239,7 +340,7 @@ def test_useless_patches_are_skipped_and_counted() -> None:
 def test_data_of_low_rank_neither_crash_nor_poison() -> None:
     random = np.random.default_rng(4)
     flat = random.standard_normal((3000, 3)) @ random.standard_normal((3, 64)) * 50
-    learner = OnlineLearner(**SMALL)
+    learner = OnlineLearner(SMALL)
     for batch in np.split(flat, 30):
         learner.partial_fit(batch)
     learner.update_sensing_matrix()
@@ -249,7 +350,7 @@ def test_data_of_low_rank_neither_crash_nor_poison() -> None:
 
 
 def test_patches_are_collected_until_there_are_enough() -> None:
-    learner = OnlineLearner(**SMALL)
+    learner = OnlineLearner(SMALL)
     patches = textured_patches(200)
     learner.partial_fit(patches[:60])
     assert not learner.is_started
@@ -264,13 +365,13 @@ def test_patches_are_collected_until_there_are_enough() -> None:
 
 def test_initial_dictionary_can_be_given() -> None:
     start = random_start(5)
-    learner = OnlineLearner(**SMALL, dictionary=start)
+    learner = OnlineLearner(SMALL, dictionary=start)
     np.testing.assert_allclose(
         learner.dictionary, start / np.linalg.norm(start, axis=0), rtol=1e-5, atol=1e-6
     )
     for bad in (np.zeros((64, 70)), start[:, :60], np.full((64, 70), np.nan)):
         with pytest.raises(InvalidInputError, match="dictionary"):
-            OnlineLearner(**SMALL, dictionary=bad)
+            OnlineLearner(SMALL, dictionary=bad)
 
 
 def test_outer_iterations_forget_the_statistics() -> None:
@@ -291,7 +392,7 @@ def test_outer_iterations_forget_the_statistics() -> None:
 def test_batches_count_by_their_samples() -> None:
     # After n samples, a batch of s leaves the share (1 - s/n)^ρ of what was known before.
     patches = textured_patches(384)
-    learner = OnlineLearner(**SMALL, rho=2.0).partial_fit(patches[:256])
+    learner = OnlineLearner(replace(SMALL, rho=2.0)).partial_fit(patches[:256])
     before = learner.usage
     learner.partial_fit(patches[256:])
     added = learner.usage - before * (1 - 128 / 384) ** 2
@@ -323,7 +424,7 @@ def test_seldom_used_atoms_are_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("change", "message"),
     [
         ({"num_measurements": 64}, "num_measurements is 64; allowed are 1..63"),
         ({"num_measurements": 0}, "allowed are 1..63"),
@@ -334,13 +435,16 @@ def test_seldom_used_atoms_are_replaced() -> None:
         ({"rho": -1.0}, "rho is -1.0; allowed are"),
         ({"dictionary_iterations": 0}, "dictionary_iterations is 0; allowed are values >= 1"),
         ({"replacement_share": 2.0}, "replacement_share is 2.0; allowed are 0..1"),
+        ({"seed": -1}, "seed is -1; allowed are values >= 0"),
+        ({"num_atoms": 70.5}, "num_atoms is 70.5; allowed are 8..4096"),
+        ({"rho": "strong"}, "rho is 'strong'; allowed are 0..1e"),
     ],
 )
-def test_parameters_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+def test_parameters_out_of_range_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        OnlineLearner(**{**SMALL, **options})
+        replace(SMALL, **change)
 
 
 def test_patches_of_another_size_are_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"allowed is \(n, 64\)"):
-        OnlineLearner(**SMALL).partial_fit(np.zeros((10, 63)))
+        OnlineLearner(SMALL).partial_fit(np.zeros((10, 63)))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cscodec.errors import InvalidInputError
-from cscodec.sensing.patches import (
+from cscodec.transform.patches import (
     assemble_patches,
     extract_patches,
     patch_grid,

@@ -13,13 +13,13 @@ from strategies import Pixels, complete_system, plain_model, sample
 from threadpoolctl import threadpool_limits
 
 import cscodec
-from cscodec.bitstream.contexts import CoderTables, neutral_tables
+from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.learning.basis import sparse_basis
 from cscodec.learning.coding import learn_coding
 from cscodec.learning.priors import train_tables
 from cscodec.model import Model, System
-from cscodec.sensing.filters import check_filters
-from cscodec.sensing.patches import extract_patches, remove_mean
+from cscodec.restore.filters import check_filters
+from cscodec.transform.patches import extract_patches, remove_mean
 
 Tables = dict[str, npt.NDArray[Any]]
 

@@ -5,7 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cscodec.errors import InvalidInputError
-from cscodec.sensing.pursuit import SparseCodes, multiplied, omp, omp_gram, omp_reference
+from cscodec.sensing.pursuit import SparseCodes, omp, omp_gram, omp_reference
+from cscodec.transform.product import multiplied
 
 Array = NDArray[np.float32]
 

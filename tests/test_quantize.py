@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cscodec.bitstream.layout import BANDS, LAYERS, NUM_LAYERS, NUM_MEASUREMENTS, num_layers
 from cscodec.bitstream.quantize import (
     MAX_STEP,
     MIN_STEP,
@@ -19,6 +18,7 @@ from cscodec.bitstream.quantize import (
     step_for_quality,
 )
 from cscodec.errors import InvalidInputError
+from cscodec.layout import BANDS, LAYERS, NUM_LAYERS, NUM_MEASUREMENTS, num_layers
 
 
 @given(st.floats(0, 100), st.floats(0, 100))

@@ -9,17 +9,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from intrinsic_kernels import code_decision, compiled
 
-from cscodec._jit import (
-    Int32Matrix,
-    Int32Vector,
-    Int64Vector,
-    Integer,
-    Uint8Vector,
-    Uint32Vector,
-    kernel,
-)
-from cscodec.bitstream._mixing import (
+from cscodec.kernels.mixing import (
     COST,
     LOGIT_LIMIT,
     MAX_INPUTS,
@@ -30,10 +22,8 @@ from cscodec.bitstream._mixing import (
     STRETCH,
     WEIGHT_LIMIT,
     WEIGHT_ONE,
-    learn,
-    mix,
 )
-from cscodec.bitstream._range_coder import HIGH, LOW, POSITION, STATE_SIZE, WINDOW, code_bit
+from cscodec.kernels.range_coder import HIGH, LOW, POSITION, STATE_SIZE, WINDOW, code_bit
 
 State = npt.NDArray[np.int64]
 EVEN = 32768
@@ -157,31 +147,12 @@ class Mixed:
 
     def code(self, contexts: tuple[int, int, int], bit: int = 0) -> int:
         found = np.array([bit])
-        arrays = self.slots, self.weights, self.logits
-        code_decision(self.state, self.data, self.decoding, *arrays, *contexts, found)
+        arrays = self.slots, self.weights, self.logits, np.array(contexts, np.int64)
+        compiled()["code_decision"](self.state, self.data, self.decoding, *arrays, found)
         return int(found[0])
 
     def adapted(self) -> list[npt.NDArray[np.generic]]:
         return [self.slots, self.weights]
-
-
-@kernel
-def code_decision(
-    state: Int64Vector,
-    data: Uint8Vector,
-    decoding: Integer,
-    slots: Uint32Vector,
-    weights: Int32Matrix,
-    logits: Int32Vector,
-    a: Integer,
-    b: Integer,
-    c: Integer,
-    bits: Int64Vector,
-) -> None:
-    contexts = (a, b, c)
-    probability = np.int64(SQUASH[mix(STRETCH, slots, weights, logits, contexts, 0, 2) + 2048])
-    bits[0] = code_bit(state, data, decoding, probability, bits[0])
-    learn(RECIPROCAL, slots, weights, logits, contexts, 0, 2, probability, bits[0])
 
 
 def test_llvm_code_does_what_its_python_says() -> None:
@@ -199,8 +170,8 @@ def test_llvm_code_does_what_its_python_says() -> None:
         bit = int(generator.integers(2))
         fast.code(contexts, bit)  # type: ignore[arg-type]
         code_decision.function(
-            plain.state, plain.data, False, plain.slots, plain.weights, plain.logits, *contexts,
-            np.array([bit]),
+            plain.state, plain.data, False, plain.slots, plain.weights, plain.logits,
+            np.array(contexts), np.array([bit]),
         )  # fmt: skip
         assert fast.state.tolist() == plain.state.tolist()
         np.testing.assert_array_equal(fast.logits, plain.logits)

@@ -3,25 +3,26 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cscodec.choices import PATCH_DECODERS
 from cscodec.errors import InvalidInputError
-from cscodec.learning.online import OnlineLearner
+from cscodec.kernels.library import usable_levels
+from cscodec.learning.online import LearnerParameters, OnlineLearner
 from cscodec.model import System
 from cscodec.sensing import reconstruct
 from cscodec.sensing.averages import cosine_basis, similar_average, sparse_average
-from cscodec.sensing.patches import assemble_patches, extract_patches
 from cscodec.sensing.pursuit import omp_reference
 from cscodec.sensing.reconstruct import (
-    DECODERS,
+    Refinement,
     decode_measurements,
     measure_plane,
     refine_unquantised,
 )
+from cscodec.transform.patches import assemble_patches, extract_patches
 
 Plane = NDArray[np.uint8]
 
@@ -30,7 +31,7 @@ Plane = NDArray[np.uint8]
 def system(gray_photo: Plane) -> System:
     """A system learned from a few hundred patches of the picture that it is tried on."""
     patches = extract_patches(gray_photo)
-    learner = OnlineLearner(num_measurements=20, num_atoms=128)
+    learner = OnlineLearner(LearnerParameters(num_measurements=20, num_atoms=128))
     for _ in range(5):
         for first in range(0, len(patches), 512):
             learner.partial_fit(patches[first : first + 512])
@@ -100,7 +101,7 @@ def test_patches_of_few_atoms_are_restored_exactly(system: System) -> None:
 def test_fewer_measurements_use_the_first_rows(part: Plane, system: System) -> None:
     measurements = measure_plane(part, system).reshape(-1, 21)[:, 1:9]
     short = System.from_matrices(system.sensing_matrix[:8], system.dictionary)
-    for decoder in DECODERS:
+    for decoder in PATCH_DECODERS:
         np.testing.assert_array_equal(
             decode_measurements(measurements, system, decoder),
             decode_measurements(measurements, short, decoder),
@@ -111,12 +112,12 @@ def test_each_decoder_is_worth_its_name(part: Plane, system: System) -> None:
     measurements = measure_plane(part, system)
     means, rest = measurements[..., 0].reshape(-1, 1), measurements.reshape(-1, 21)[:, 1:]
     errors = {}
-    for decoder in DECODERS:
+    for decoder in PATCH_DECODERS:
         patches = decode_measurements(rest, system, decoder) + means
         errors[decoder] = error(part, assemble_patches(patches, part.shape))
     errors["refine"] = error(part, refine_unquantised(measurements, system, part.shape))
     assert errors["consistent"] < errors["omp"]
-    assert errors["refine"] < 0.95 * min(errors[decoder] for decoder in DECODERS)
+    assert errors["refine"] < 0.95 * min(errors[decoder] for decoder in PATCH_DECODERS)
 
 
 def test_refined_plane_keeps_to_the_measurements(part: Plane, system: System) -> None:
@@ -130,7 +131,7 @@ def test_more_rounds_restore_more(part: Plane, system: System) -> None:
     """Both the last three, which settle, and those that come before them."""
     measurements = measure_plane(part, system)
     errors = [
-        error(part, refine_unquantised(measurements, system, part.shape, rounds=rounds))
+        error(part, refine_unquantised(measurements, system, part.shape, Refinement(rounds=rounds)))
         for rounds in (0, 3, 8, 20)
     ]
     assert errors[1] < 0.98 * errors[0]
@@ -150,7 +151,7 @@ def test_grain_settles(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_refining_does_not_depend_on_workers(part: Plane, system: System) -> None:
     measurements = measure_plane(part, system)
     planes = [
-        refine_unquantised(measurements, system, part.shape, rounds=4, workers=workers)
+        refine_unquantised(measurements, system, part.shape, Refinement(rounds=4), workers=workers)
         for workers in (1, 2)
     ]
     np.testing.assert_array_equal(planes[0], planes[1])
@@ -172,7 +173,7 @@ def test_no_rounds_are_the_linear_decoder(part: Plane, system: System) -> None:
     rest = measurements.reshape(-1, 21)
     linear = decode_measurements(rest[:, 1:], system, "linear") + rest[:, :1]
     np.testing.assert_array_equal(
-        refine_unquantised(measurements, system, part.shape, rounds=0),
+        refine_unquantised(measurements, system, part.shape, Refinement(rounds=0)),
         assemble_patches(linear, part.shape),
     )
 
@@ -186,7 +187,7 @@ def test_constant_planes_stay_constant(system: System) -> None:
 @pytest.mark.parametrize("shape", [(1, 1), (8, 8), (3, 40), (33, 7)])
 def test_planes_of_any_size(shape: tuple[int, int], system: System) -> None:
     plane = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
-    restored = refine_unquantised(measure_plane(plane, system), system, shape, rounds=2)
+    restored = refine_unquantised(measure_plane(plane, system), system, shape, Refinement(rounds=2))
     assert restored.shape == shape
     assert np.isfinite(restored).all()
     assert sparse_average(plane, system.dictionary, 10.0).shape == shape
@@ -262,14 +263,19 @@ def test_bad_measurements_are_refused(system: System) -> None:
         with pytest.raises(InvalidInputError, match="a plane of 16x16 pixels needs"):
             refine_unquantised(np.ones(shape), system, (16, 16))
     with pytest.raises(InvalidInputError, match="rounds is -1"):
-        refine_unquantised(np.ones((2, 2, 21)), system, (16, 16), rounds=-1)
+        Refinement(rounds=-1)
+    with pytest.raises(InvalidInputError, match=r"thresholds are 200\.0 and 0"):
+        Refinement(lowest_threshold=0)
+    for wrong in ({"stride": 9}, {"group_size": 12}):
+        with pytest.raises(InvalidInputError, match=f"{next(iter(wrong))} is"):
+            refine_unquantised(np.ones((2, 2, 21)), system, (16, 16), Refinement(**wrong))
 
 
 _BITS = """
 import hashlib, numpy as np
 from cscodec.model import System
 from cscodec.sensing.reconstruct import decode_measurements, measure_plane, sparse_average
-from cscodec.sensing.reconstruct import refine_unquantised
+from cscodec.sensing.reconstruct import Refinement, refine_unquantised
 from cscodec.sensing.averages import similar_average
 random = np.random.default_rng(0)
 plane = random.integers(0, 256, (40, 60)).astype(np.float32).cumsum(1) / 9
@@ -282,21 +288,17 @@ for result in (
     sparse_average(plane, dictionary, 500.0),
     similar_average(plane, 20.0),
     decode_measurements(measurements, system, "omp"),
-    refine_unquantised(measure_plane(plane, system), system, plane.shape, rounds=4),
+    refine_unquantised(measure_plane(plane, system), system, plane.shape, Refinement(rounds=4)),
 ):
     digest.update(result.tobytes())
 print(digest.hexdigest())
 """
 
 
-def test_bits_depend_neither_on_blas_nor_on_vector_units(tmp_path: Path) -> None:
+def test_bits_depend_neither_on_blas_nor_on_vector_units() -> None:
     settings: list[dict[str, str]] = [
         {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "2"},
-        {
-            "NUMBA_CPU_NAME": "generic",
-            "CSCODEC_CACHE_DIR": str(tmp_path),
-            "OPENBLAS_NUM_THREADS": "1",
-        },
+        *({"CSCODEC_KERNELS": level, "OPENBLAS_NUM_THREADS": "1"} for level in usable_levels()),
     ]
     digests = set()
     for setting in settings:

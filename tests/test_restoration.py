@@ -11,14 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import odd_model, plain_model, sample
 
-from cscodec.bitstream.contexts import encode_tile, neutral_tables
 from cscodec.bitstream.quantize import dequantize, scaled
+from cscodec.bitstream.tables import neutral_tables
+from cscodec.bitstream.tiles import encode_tile
+from cscodec.choices import DECODERS
 from cscodec.encoding import measure_colours
 from cscodec.model import Model, System, load_model
-from cscodec.restoration import DECODERS, Quantised, linear_plane, restore_plane, synthesis
-from cscodec.sensing.filters import filters_for_step
-from cscodec.sensing.patches import assemble_patches, extract_patches
+from cscodec.restore.cells import Quantised, middle_of_cells
+from cscodec.restore.filters import filters_for_step
+from cscodec.restore.planes import restore_plane
 from cscodec.sensing.pursuit import omp_reference
+from cscodec.transform.patches import assemble_patches, extract_patches
 
 Plane = npt.NDArray[np.float32]
 STEP = 24.0
@@ -46,7 +49,7 @@ def quantised(
 
 
 def assert_in_cells(restored: Plane, quantised: Quantised, system: System) -> None:
-    coefficients = extract_patches(restored) @ synthesis(system).T
+    coefficients = extract_patches(restored) @ system.analysis
     values = quantised.values.reshape(-1, 64)[:, : quantised.measurements + 1].astype(float)
     half = np.where(values == 0, quantised.zero_cell, 0.5)
     half[:, 0] = 0.5
@@ -66,7 +69,7 @@ def test_measurements_of_the_restored_lie_in_their_cells(
     restored = restore_plane(held, model.luma, decoder, filters=filters)
     assert restored.shape == plane.shape
     assert_in_cells(restored, held, model.luma)
-    middle = linear_plane(held, model.luma)
+    middle = middle_of_cells(held, model.luma)
     assert not np.array_equal(restored, middle)
 
 
@@ -110,7 +113,7 @@ def test_linear_is_the_transpose_of_the_basis(plane: Plane) -> None:
     model = plain_model()
     held = quantised(plane, model)
     centres = dequantize(held.values, STEP).reshape(-1, 64)
-    expected = centres @ synthesis(model.luma)
+    expected = centres @ model.luma.synthesis
     np.testing.assert_allclose(
         extract_patches(restore_plane(held, model.luma, "linear")), expected, atol=1e-2
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,26 @@ import pytest
 
 from cscodec.errors import InvalidInputError
 from cscodec.learning.options import METHODS as OPTION_METHODS
-from cscodec.learning.rivals import METHODS, NUM_PATCHES, training_set
+from cscodec.learning.rivals import (
+    METHODS,
+    NUM_PATCHES,
+    LearnedSystem,
+    Sizes,
+    learn,
+    training_set,
+)
 from cscodec.model import Model, System
-from cscodec.sensing.patches import extract_patches, remove_mean
 from cscodec.sensing.reconstruct import decode_measurements
+from cscodec.transform.patches import extract_patches, remove_mean
 
 ITERATIVE = ("s-dcs", "bl", "ksvd", "mod")
-SIZES: dict[str, Any] = {"num_measurements": 10, "num_atoms": 70, "sparsity": 3, "iterations": 6}
+SIZES = Sizes(num_measurements=10, num_atoms=70, sparsity=3)
 
 
-def arguments(method: str) -> dict[str, Any]:
-    """What the method takes of `SIZES`."""
-    return {"num_measurements": 10} if method == "pca" else SIZES
+def learned(method: str, patches: npt.ArrayLike, **change: Any) -> LearnedSystem:
+    """What the method makes of the patches in a few rounds."""
+    rounds = {} if method == "pca" else {"iterations": 6}
+    return learn(method, patches, SIZES, **{**rounds, **change})
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +56,7 @@ def test_every_method_of_the_command_line_exists() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_makes_a_model_of_the_size_asked_for(method: str, patches: npt.NDArray[np.float32]) -> None:
-    phi, psi, history = METHODS[method](patches, **arguments(method))
+    phi, psi, history = learned(method, patches)
     system = System.from_matrices(phi, psi)
     model = Model.from_bytes(Model(method, system, system).to_bytes())
     assert model.sensing_matrix.shape == (10, 64)
@@ -63,10 +72,8 @@ def test_makes_a_model_of_the_size_asked_for(method: str, patches: npt.NDArray[n
 
 @pytest.mark.parametrize("method", METHODS)
 def test_same_seed_same_system(method: str, patches: npt.NDArray[np.float32]) -> None:
-    sizes = {**arguments(method)}
-    if "iterations" in sizes:
-        sizes["iterations"] = 2
-    first, second = (METHODS[method](patches[:500], **sizes) for _ in range(2))
+    rounds = {} if method == "pca" else {"iterations": 2}
+    first, second = (learned(method, patches[:500], **rounds) for _ in range(2))
     assert np.array_equal(first.sensing_matrix, second.sensing_matrix)
     assert np.array_equal(first.dictionary, second.dictionary)
 
@@ -80,24 +87,24 @@ def test_is_observed_and_gets_better(method: str, patches: npt.NDArray[np.float3
         seen.append(iteration)
         errors.append(restored_mean_squared_error(patches, phi, psi))
 
-    learned = METHODS[method](patches, **SIZES, observer=observer)
-    assert seen == [row["iteration"] for row in learned.history] == [1, 2, 3, 4, 5, 6]
+    history = learned(method, patches, observer=observer).history
+    assert seen == [row["iteration"] for row in history] == [1, 2, 3, 4, 5, 6]
     assert errors[-1] < 0.95 * errors[0]
 
 
 def test_learned_systems_beat_a_random_one(patches: npt.NDArray[np.float32]) -> None:
     errors = {
-        method: restored_mean_squared_error(patches, *METHODS[method](patches, **SIZES)[:2])
+        method: restored_mean_squared_error(patches, *learned(method, patches)[:2])
         for method in ("s-dcs", "bl", "random")
     }
     assert max(errors["s-dcs"], errors["bl"]) < 0.7 * errors["random"]
 
 
 def test_no_linear_system_beats_pca(patches: npt.NDArray[np.float32]) -> None:
-    phi, psi, _ = METHODS["pca"](patches, num_measurements=10)
+    phi, psi, _ = learned("pca", patches)
     floor = restored_mean_squared_error(patches, phi, psi, "linear")
     for method in ("s-dcs", "ksvd", "random"):
-        other = METHODS[method](patches, **SIZES)
+        other = learned(method, patches)
         error = restored_mean_squared_error(patches, *other[:2], decoder="linear")
         assert floor < error
 
@@ -107,16 +114,16 @@ def test_no_linear_system_beats_pca(patches: npt.NDArray[np.float32]) -> None:
 def test_bl_keeps_full_rank(
     target: str, robustness: float, patches: npt.NDArray[np.float32]
 ) -> None:
-    phi = METHODS["bl"](
-        patches, **SIZES, target_gram=target, robustness=robustness, gram_rounds=2
+    phi = learned(
+        "bl", patches, target_gram=target, robustness=robustness, gram_rounds=2
     ).sensing_matrix
     assert np.linalg.matrix_rank(phi) == 10
 
 
 def test_robust_takes_the_penalty_that_validates_best(patches: npt.NDArray[np.float32]) -> None:
-    given = METHODS["ksvd"](patches[:1500], **SIZES).dictionary
-    sizes = {**SIZES, "dictionary": given, "validation_patches": patches[1500:]}
-    phi, psi, history = METHODS["robust"](patches[:1500], **sizes, solver="closed-form")
+    given = learned("ksvd", patches[:1500]).dictionary
+    data = {"dictionary": given, "validation_patches": patches[1500:]}
+    phi, psi, history = learned("robust", patches[:1500], **data, solver="closed-form")
     assert np.array_equal(psi, given)
     best = max(row["psnr_db"] for row in history)
     error = restored_mean_squared_error(patches[1500:], phi, psi)
@@ -125,20 +132,30 @@ def test_robust_takes_the_penalty_that_validates_best(patches: npt.NDArray[np.fl
 
 
 def test_robust_accepts_a_model_file(patches: npt.NDArray[np.float32], tmp_path: Any) -> None:
-    phi, psi, _ = METHODS["pca"](patches, num_measurements=10)
+    phi, psi, _ = learned("pca", patches)
     system = System.from_matrices(phi, psi)
     Model("given", system, system).save(tmp_path / "given.safetensors")
-    sizes = {"num_measurements": 5, "num_atoms": 10, "sparsity": 2, "solver": "closed-form"}
-    learned = METHODS["robust"](patches, **sizes, dictionary=str(tmp_path / "given.safetensors"))
-    np.testing.assert_array_equal(learned.dictionary, system.dictionary)
+    path = str(tmp_path / "given.safetensors")
+    robust = learn("robust", patches, Sizes(5, 10, 2), solver="closed-form", dictionary=path)
+    np.testing.assert_array_equal(robust.dictionary, system.dictionary)
 
 
 def test_random_takes_dct_or_learned_atoms(patches: npt.NDArray[np.float32]) -> None:
-    dct = METHODS["random"](patches, **SIZES, dictionary="dct")
-    learned = METHODS["random"](patches, **SIZES, dictionary="learned")
+    dct = learned("random", patches, dictionary="dct")
+    by_ksvd = learned("random", patches, dictionary="learned")
     np.testing.assert_array_equal(dct.dictionary, training_set.dct_dictionary(70))
-    np.testing.assert_array_equal(learned.dictionary, METHODS["ksvd"](patches, **SIZES).dictionary)
-    np.testing.assert_array_equal(dct.sensing_matrix, learned.sensing_matrix)
+    np.testing.assert_array_equal(by_ksvd.dictionary, learned("ksvd", patches).dictionary)
+    np.testing.assert_array_equal(dct.sensing_matrix, by_ksvd.sensing_matrix)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_patches_may_lie_in_memory_as_they_like(
+    method: str, patches: npt.NDArray[np.float32]
+) -> None:
+    rounds = {} if method == "pca" else {"iterations": 2}
+    rows, columns = (learned(method, p, **rounds) for p in (patches, np.asfortranarray(patches)))
+    np.testing.assert_array_equal(rows.sensing_matrix, columns.sensing_matrix)
+    np.testing.assert_array_equal(rows.dictionary, columns.dictionary)
 
 
 @pytest.mark.parametrize("num_atoms", [1, 20, 63, 64, 100, 256, 4096])
@@ -181,10 +198,8 @@ def test_bad_patches_do_not_poison_a_system(method: str, patches: npt.NDArray[np
             np.repeat(patches[:1], 50, axis=0),
         ]
     )
-    sizes = {**arguments(method)}
-    if "iterations" in sizes:
-        sizes["iterations"] = 2
-    clean, poisoned = (METHODS[method](p, **sizes) for p in (patches[:300], bad))
+    rounds = {} if method == "pca" else {"iterations": 2}
+    clean, poisoned = (learned(method, p, **rounds) for p in (patches[:300], bad))
     assert np.array_equal(clean.sensing_matrix, poisoned.sensing_matrix)
     assert np.array_equal(clean.dictionary, poisoned.dictionary)
 
@@ -207,7 +222,7 @@ def test_sizes_that_cannot_work_are_refused(
     if method == "pca" and "num_measurements" not in change:
         pytest.skip("pca has neither atoms nor sparsity to choose")
     with pytest.raises(InvalidInputError, match=message):
-        METHODS[method](patches, **{**arguments(method), **change})
+        learn(method, patches, replace(SIZES, **change))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -225,7 +240,7 @@ def test_useless_patches_are_refused(
     method: str, rows: npt.NDArray[np.float64], message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        METHODS[method](rows, **arguments(method))
+        learned(method, rows)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -234,7 +249,7 @@ def test_patches_of_too_few_dimensions_are_refused(
 ) -> None:
     flat = patches[:200, :5] @ training_set.dct_dictionary(5).T
     with pytest.raises(InvalidInputError, match="span only 5 dimensions"):
-        METHODS[method](flat, **arguments(method))
+        learned(method, flat)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +257,10 @@ def test_patches_of_too_few_dimensions_are_refused(
     [
         ("bl", {"robustness": 1.0}),
         ("bl", {"robustness": -0.1}),
+        ("bl", {"robustness": "high"}),
         ("bl", {"target_gram": "round"}),
+        ("bl", {"dictionary_rounds": 0}),
+        ("bl", {"gram_rounds": 2.5}),
         ("bl", {"gamma": 0.0}),
         ("s-dcs", {"gamma": -1.0}),
         ("robust", {"solver": "magic"}),
@@ -255,4 +273,4 @@ def test_parameters_that_cannot_work_are_refused(
     method: str, change: dict[str, Any], patches: npt.NDArray[np.float32]
 ) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(change))):
-        METHODS[method](patches, **{**SIZES, **change})
+        learned(method, patches, **change)

@@ -8,8 +8,8 @@ import pytest
 from strategies import sample
 
 from cscodec.errors import InvalidInputError
+from cscodec.restore.shrinkage import shrinkage_average
 from cscodec.sensing.averages import cosine_basis
-from cscodec.sensing.shrinkage import shrinkage_average
 
 Plane = npt.NDArray[np.float32]
 

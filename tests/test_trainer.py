@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
+import math
 import os
 import signal
 import subprocess
@@ -22,14 +24,15 @@ from cscodec import Model, decode, encode, load_model
 from cscodec.errors import InvalidInputError
 from cscodec.evaluation.metrics import psnr_db
 from cscodec.images import read_picture
+from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS
 from cscodec.learning import options as options_module
 from cscodec.learning import rivals
+from cscodec.learning.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from cscodec.learning.corpus import luma_plane
-from cscodec.learning.options import METHODS, TrainingOptions
+from cscodec.learning.options import METHODS, RunSettings, TrainingOptions
 from cscodec.learning.systems import make_system
 from cscodec.learning.trainer import Progress, train
 from cscodec.learning.validation import measure_quality
-from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
 from cscodec.sensing.design import design_sensing_matrix
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,6 +45,7 @@ SMALL = TrainingOptions(
     outer_iterations=2,
     seed=3,
 )
+NAMED = RunSettings(name="small", licence="CC0-1.0", validate_every=10)
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +61,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory, photo: npt.NDArray[np.uin
 
 @pytest.fixture(scope="session")
 def small_model(pictures: Path) -> Model:
-    return train([pictures], SMALL, name="small", licence="CC0-1.0", validate_every=10)
+    return train([pictures], SMALL, NAMED)
 
 
 def test_model_has_the_sizes_asked_for(small_model: Model) -> None:
@@ -91,9 +95,9 @@ def test_record_says_how_the_model_was_made(small_model: Model, pictures: Path) 
 
 
 def test_same_seed_same_file(small_model: Model, pictures: Path) -> None:
-    again = train([pictures], SMALL, name="small", licence="CC0-1.0", validate_every=10, workers=2)
+    again = train([pictures], SMALL, NAMED, workers=2)
     assert again.to_bytes() == small_model.to_bytes()
-    other = train([pictures], replace(SMALL, seed=4), validate_every=10)
+    other = train([pictures], replace(SMALL, seed=4), NAMED)
     assert other.model_id != small_model.model_id
 
 
@@ -110,12 +114,13 @@ def test_interrupted_and_resumed_is_uninterrupted(
         if len(calls) == stop_at:
             signal.raise_signal(signal.SIGINT)
 
-    arguments: dict[str, Any] = {"validate_every": 10, "checkpoint": checkpoint}
+    settings = RunSettings(validate_every=10, checkpoint=checkpoint)
     with pytest.raises(KeyboardInterrupt):
-        train([pictures], options, progress=interrupt, **arguments)
+        train([pictures], options, settings, progress=interrupt)
     assert len(calls) == stop_at, "the batch is finished, no other begun"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    resumed = train([pictures], options, resume=True, progress=calls.append, **arguments)
+    settings = replace(settings, resume=True)
+    resumed = train([pictures], options, settings, progress=calls.append)
     assert len(calls) == 80, "no batch is done twice or left out"
     assert resumed.to_bytes() == _chroma_model(pictures, tmp_path).to_bytes()
 
@@ -125,7 +130,8 @@ _CHROMA: dict[Path, Model] = {}
 
 def _chroma_model(pictures: Path, tmp_path: Path) -> Model:
     if pictures not in _CHROMA:
-        _CHROMA[pictures] = train([pictures], replace(SMALL, chroma=True), validate_every=10)
+        settings = RunSettings(validate_every=10)
+        _CHROMA[pictures] = train([pictures], replace(SMALL, chroma=True), settings)
     return _CHROMA[pictures]
 
 
@@ -137,14 +143,14 @@ def test_chroma_has_a_system_of_its_own(pictures: Path, tmp_path: Path) -> None:
 
 _KILL_ITSELF = """
 import os, signal, sys
-from cscodec.learning.options import TrainingOptions
-from cscodec.learning.systems import make_system
+from cscodec.learning.options import RunSettings, TrainingOptions
 from cscodec.learning.trainer import train
 def progress(state):
     if state.iteration == 33:
         os.kill(os.getpid(), signal.SIGKILL)
-train([sys.argv[1]], TrainingOptions(**eval(sys.argv[3])), name="small", licence="CC0-1.0",
-      validate_every=10, checkpoint=sys.argv[2], checkpoint_every=7, progress=progress)
+settings = RunSettings(name="small", licence="CC0-1.0", validate_every=10,
+                       checkpoint=sys.argv[2], checkpoint_every=7)
+train([sys.argv[1]], TrainingOptions(**eval(sys.argv[3])), settings, progress=progress)
 """
 
 
@@ -159,16 +165,8 @@ def test_killed_and_resumed_is_uninterrupted(
     run = subprocess.run(command, check=False, capture_output=True, cwd=ROOT, env=environment)
     assert run.returncode == -signal.SIGKILL, run.stderr.decode()
     done = []
-    resumed = train(
-        [pictures],
-        SMALL,
-        name="small",
-        licence="CC0-1.0",
-        validate_every=10,
-        checkpoint=checkpoint,
-        resume=True,
-        progress=done.append,
-    )
+    settings = replace(NAMED, checkpoint=checkpoint, resume=True)
+    resumed = train([pictures], SMALL, settings, progress=done.append)
     assert done[0].iteration == 29, "28 iterations were in the last checkpoint"
     assert resumed.to_bytes() == small_model.to_bytes()
 
@@ -176,17 +174,104 @@ def test_killed_and_resumed_is_uninterrupted(
 def test_checkpoint_of_another_run_is_refused(pictures: Path, tmp_path: Path) -> None:
     checkpoint = tmp_path / "run.checkpoint"
     short = replace(SMALL, outer_iterations=1)
-    train([pictures], short, checkpoint=checkpoint)
+    train([pictures], short, RunSettings(checkpoint=checkpoint))
+    resuming = RunSettings(checkpoint=checkpoint, resume=True)
     with pytest.raises(InvalidInputError, match=r"outer_iterations was 1, now 2"):
-        train([pictures], SMALL, checkpoint=checkpoint, resume=True)
+        train([pictures], SMALL, resuming)
     fewer = tmp_path / "crops"
     fewer.mkdir()
     for name in ("0.png", "1.png", "2.png"):
         (fewer / name).write_bytes((pictures / name).read_bytes())
     with pytest.raises(InvalidInputError, match=r"pictures was 5.*now 2"):
-        train([fewer], short, checkpoint=checkpoint, resume=True)
+        train([fewer], short, resuming)
     with pytest.raises(InvalidInputError, match="--resume needs --checkpoint"):
-        train([pictures], SMALL, resume=True)
+        train([pictures], SMALL, RunSettings(resume=True))
+    for every in ("validate", "checkpoint"):
+        with pytest.raises(InvalidInputError, match=f"--{every}-every is 0; allowed is 1 or more"):
+            train([pictures], SMALL, RunSettings(**{f"{every}_every": 0}))
+
+
+@pytest.fixture(scope="session")
+def interrupted(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """What a run had written when it was stopped after 25 of 40 iterations for chroma."""
+    path = tmp_path_factory.mktemp("interrupted") / "run.checkpoint"
+
+    def interrupt(progress: Progress) -> None:
+        if (progress.channel, progress.iteration) == ("chroma", 25):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            [pictures],
+            replace(SMALL, chroma=True),
+            replace(NAMED, checkpoint=path),
+            progress=interrupt,
+        )
+    return load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("", [], "state is of type list; allowed is a mapping"),
+        ("", {}, "state lacks systems"),
+        ("systems", None, "state.systems is None"),
+        ("systems", {"luma": {"foo": 1}}, "state.systems.luma has an unknown entry 'foo'"),
+        ("systems", {"luma": {}}, "state.systems.luma lacks sensing_matrix"),
+        ("systems", {"red": {}}, "state.systems is .*from luma and chroma"),
+        ("systems luma dictionary", np.zeros((64, 32)), r"dictionary is float64 \(64, 32\)"),
+        ("systems luma sensing_matrix", np.zeros((9, 64)), r"matrix is float64 \(9, 64\)"),
+        ("systems luma sensing_matrix", np.full((8, 64), 1e300), "what makes a system"),
+        ("systems luma sensing_matrix", np.ones((8, 64)), "what makes a system"),
+        ("history", {"luma": {}}, "history.luma is of type dict; allowed is a list"),
+        ("history luma 0 psnr_db", math.nan, "history.luma.0.psnr_db is nan"),
+        ("history luma 0 iteration", "5", "history.luma.0.iteration is '5'"),
+        ("skipped_pictures", {"a.png": 3}, "skipped_pictures.a.png is 3; allowed is a text"),
+        ("skipped_patches luma", -1, "skipped_patches.luma is -1"),
+        ("unfinished", [], "state.unfinished is of type list"),
+        ("unfinished iteration", None, "unfinished.iteration is None"),
+        ("unfinished iteration", 41, r"unfinished.iteration is 41; .*1\.\.40"),
+        ("unfinished learner", {}, "not the state of a learner: state lacks parameters"),
+        ("unfinished learner parameters rho", 14.0, "begun with the parameters of this run"),
+        ("unfinished learner metric", np.zeros((99, 64), np.float32), r"metric is float32 \(99"),
+        ("unfinished learner random state state", -1, "random.state.state is -1"),
+        ("unfinished corpus", [], "corpus is of type list"),
+        ("unfinished corpus offset", -5, "corpus.offset is -5"),
+        ("unfinished corpus window", -2, "corpus.window is -2"),
+        ("unfinished corpus visit", 2**300, "corpus.visit is a whole number of 301 bits"),
+        ("unfinished corpus skipped", {"a.png": []}, "skipped.a.png is of type list"),
+    ],
+)
+def test_checkpoints_of_other_contents_are_refused(
+    interrupted: Checkpoint, pictures: Path, tmp_path: Path, place: str, value: Any, message: str
+) -> None:
+    state = copy.deepcopy(interrupted.state)
+    *way, last = ["state", *place.split()]
+    top: Any = {"state": state}
+    inner = top
+    for key in way:
+        inner = inner[int(key) if key.isdigit() else key]
+    inner[last] = value
+    path = tmp_path / "run.checkpoint"
+    save_checkpoint(path, Checkpoint(interrupted.configuration, top["state"]))
+    settings = replace(NAMED, checkpoint=path, resume=True)
+    with pytest.raises(InvalidInputError, match=f"not a checkpoint of this release .*{message}"):
+        train([pictures], replace(SMALL, chroma=True), settings)
+
+
+def test_checkpoint_without_its_iteration_is_refused(
+    interrupted: Checkpoint, pictures: Path, tmp_path: Path
+) -> None:
+    state = copy.deepcopy(interrupted.state)
+    del state["unfinished"]["iteration"]
+    path = tmp_path / "run.checkpoint"
+    save_checkpoint(path, Checkpoint(interrupted.configuration, state))
+    with pytest.raises(InvalidInputError, match="unfinished lacks iteration"):
+        train(
+            [pictures],
+            replace(SMALL, chroma=True),
+            replace(NAMED, checkpoint=path, resume=True),
+        )
 
 
 @pytest.mark.parametrize(
@@ -271,7 +356,7 @@ def test_dictionary_of_low_rank_makes_a_full_system() -> None:
 def test_model_is_measured_on_a_test_folder(pictures: Path, tmp_path: Path) -> None:
     for name in ("1.png", "4.png"):
         (tmp_path / name).write_bytes((pictures / name).read_bytes())
-    model = train([pictures], replace(SMALL, outer_iterations=1), test_folder=tmp_path)
+    model = train([pictures], replace(SMALL, outer_iterations=1), RunSettings(test_folder=tmp_path))
     test = model.metadata["results"]["test"]
     assert (test["folder"], test["num_pictures"]) == (tmp_path.name, 2)
     planes = [luma_plane(read_picture(tmp_path / name).pixels) for name in ("1.png", "4.png")]
@@ -279,7 +364,7 @@ def test_model_is_measured_on_a_test_folder(pictures: Path, tmp_path: Path) -> N
         expected = measure_quality(planes, model.luma, decoder, sparsity=SMALL.sparsity)
         assert test["luma"][decoder] == asdict(expected)
     with pytest.raises(InvalidInputError, match="not a folder"):
-        train([pictures], SMALL, test_folder=tmp_path / "missing")
+        train([pictures], SMALL, RunSettings(test_folder=tmp_path / "missing"))
 
 
 def test_tiny_pictures_are_refused(tmp_path: Path) -> None:
@@ -301,7 +386,7 @@ def test_every_method_makes_a_model(pictures: Path, method: str, tmp_path: Path)
         patches=500,
         iterations=None if method == "pca" else 2,
     )
-    model = train([pictures], options, name=method)
+    model = train([pictures], options, RunSettings(name=method))
     assert model.sensing_matrix.shape == (8, 64)
     quality = model.metadata["results"]["held_out"]["luma"]
     assert quality["linear"]["psnr_db"] > 15
@@ -334,7 +419,7 @@ def test_batch_methods_get_the_gamma_they_record(pictures: Path) -> None:
 
 
 def test_statistics_can_outlive_a_sensing_matrix(small_model: Model, pictures: Path) -> None:
-    kept = train([pictures], replace(SMALL, statistics="keep"), validate_every=10)
+    kept = train([pictures], replace(SMALL, statistics="keep"), NAMED)
     assert kept.metadata["configuration"]["statistics"] == "keep"
     assert "--statistics keep" in kept.metadata["command"]
     restarted, better = (
@@ -351,8 +436,13 @@ def test_parameters_of_methods_are_passed_on_and_checked(pictures: Path) -> None
     train([pictures], options)
     with pytest.raises(InvalidInputError, match=r"no parameter 'shape'.*dictionary"):
         train([pictures], replace(options, parameters={"shape": 1}))
+    wide = replace(options, method="bl", parameters={"target_gram": "equiangular"}, iterations=1)
+    narrow = replace(wide, parameters={"target_gram": "identity"})
+    assert train([pictures], wide).model_id != train([pictures], narrow).model_id
+    with pytest.raises(InvalidInputError, match=r"no parameter 'gamma'.*dictionary_rounds, gram_r"):
+        train([pictures], replace(wide, parameters={"gamma": 1}))
     with pytest.raises(InvalidInputError, match="--checkpoint works with --method online only"):
-        train([pictures], options, checkpoint="run.checkpoint")
+        train([pictures], options, RunSettings(checkpoint="run.checkpoint"))
 
 
 def test_limits_are_those_of_models() -> None:
@@ -363,6 +453,6 @@ def test_limits_are_those_of_models() -> None:
 def test_callbacks_see_every_iteration(pictures: Path) -> None:
     seen: list[Progress] = []
     callback: Callable[[Progress], None] = seen.append
-    train([pictures], SMALL, validate_every=15, progress=callback)
+    train([pictures], SMALL, RunSettings(validate_every=15), progress=callback)
     assert [progress.iteration for progress in seen] == list(range(1, 41))
     assert [p.iteration for p in seen if p.quality] == [15, 30, 40]

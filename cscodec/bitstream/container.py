@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cscodec.bitstream.layout import CODER_ID, NUM_MEASUREMENTS, num_layers
 from cscodec.bitstream.quantize import MAX_STEP, MIN_STEP, STEP_UNIT
 from cscodec.errors import (
     BadMagicError,
@@ -22,14 +21,19 @@ from cscodec.errors import (
     TruncatedError,
     UnsupportedVersionError,
 )
-from cscodec.model import MODEL_ID_BYTES
-from cscodec.sensing.patches import PATCH_SIZE
+from cscodec.layout import (
+    CODER_ID,
+    DEFAULT_MAX_PIXELS,
+    MAX_DIMENSION,
+    MODEL_ID_BYTES,
+    NUM_MEASUREMENTS,
+    PATCH_SIZE,
+    num_layers,
+)
 
 SIGNATURE = b"\x8bCSC\r\n\x1a"
 FORMAT_VERSION = 1
 TILE_SIZE = 512  #: pixels on each side of a tile
-MAX_DIMENSION = (1 << 24) - 1
-DEFAULT_MAX_PIXELS = 200_000_000
 
 HEADER_CHUNK = b"H"
 SEGMENT_CHUNK = b"S"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array
 from cscodec.errors import InvalidInputError
 
 STEP_UNIT = 64  #: steps are stored as multiples of 1/64
@@ -18,7 +19,6 @@ MIN_STEP = 0.25
 MAX_STEP = 1000.0
 WANTED_UNIT = 256  #: the encoder decides on measurements in 1/256 of a step
 
-Float32Array = npt.NDArray[np.float32]
 
 _STEP_AT_50 = 36.0
 _STEP_AT_100 = 0.5

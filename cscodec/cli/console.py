@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from functools import lru_cache
 from typing import TypeVar
 
 from cscodec.errors import BitstreamError, CscodecError, ModelError
@@ -83,16 +82,3 @@ def with_progress(items: Iterable[Item], total: int, label: str) -> Iterator[Ite
 
     # Lines said meanwhile appear above the bar.
     yield from track(items, label, total, console=Console(stderr=True), transient=True)
-
-
-@lru_cache(maxsize=1)
-def announce_compilation() -> None:
-    """Say so, once, if kernels have to be compiled: the first run takes longer than all others."""
-    from cscodec import _jit
-
-    def announce(kernel: str) -> None:
-        if announce in _jit.listeners:
-            _jit.listeners.remove(announce)
-        say("compiling kernels for this machine; only the first run takes these seconds")
-
-    _jit.listeners.append(announce)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
-from cscodec.cli import batch, console, files, options
+from cscodec.choices import Decoder
+from cscodec.cli import batch, files, options
 from cscodec.cli.encode import SUFFIX
-from cscodec.cli.options import DEFAULT_MAX_PIXELS, Decoder
 from cscodec.errors import InvalidInputError
+from cscodec.layout import DEFAULT_MAX_PIXELS
 
 
 def decode(
@@ -25,7 +28,7 @@ def decode(
     ] = None,
     decoder: Annotated[
         Decoder, typer.Option("--decoder", help="How pixels are recovered.")
-    ] = Decoder.REFINE,
+    ] = "refine",
     measurements: options.Measurements = None,
     sparsity: options.Sparsity = 4,
     preview: Annotated[
@@ -49,15 +52,7 @@ def decode(
     """Decompress .csc files to pictures, beside them or where -o or -d says."""
     area = None if region is None else options.parse_region(region)
 
-    from cscodec.images import Picture, output_suffix, write_picture
-
-    try:
-        if picture_format is not None:
-            suffix = output_suffix(picture_format)
-        else:
-            suffix = ".png" if output in (None, files.STREAM) else output_suffix(output or "")
-    except InvalidInputError as error:
-        raise typer.BadParameter(str(error)) from error
+    suffix = _output_suffix(picture_format, output)
     jobs = files.plan(
         inputs,
         input_suffixes=[SUFFIX],
@@ -69,52 +64,72 @@ def decode(
     )
     if as_json and jobs[0].target == files.STREAM:
         raise typer.BadParameter("--json and the picture itself cannot share standard output")
-
-    import cscodec
-    from cscodec.bitstream import container
-
     if model is not None:
-        cscodec.load_model(model)  # fail before any file is read
-    console.announce_compilation()
+        from cscodec.model import load_model
 
-    def work(job: files.Job, workers: int) -> dict[str, Any]:
-        started = time.perf_counter()
-        files.check_target(job.target, force)
-        data = files.read_bytes(job.source)
-        pixels = cscodec.decode(
-            data,
-            decoder=decoder.value,
-            measurements=measurements,
-            sparsity=sparsity,
-            model=model,
-            region=area,
-            preview=preview,
-            allow_partial=allow_partial,
-            max_pixels=max_pixels,
-            workers=workers,
-        )
-        parts = container.unpack(data, max_pixels=max_pixels, allow_partial=allow_partial)
-        picture = Picture(pixels, parts.icc_profile, parts.exif, parts.xmp)
-        files.write_bytes(job.target, write_picture(picture, suffix), force)
-        return {
-            "input": job.source,
-            "output": job.target,
-            "width": pixels.shape[1],
-            "height": pixels.shape[0],
-            "channels": 1 if pixels.ndim == 2 else pixels.shape[2],
-            "decoder": decoder.value,
-            "seconds": time.perf_counter() - started,
-        }
-
+        load_model(model)  # fail before any file is read
+    settings = {
+        "decoder": decoder,
+        "measurements": measurements,
+        "sparsity": sparsity,
+        "model": model,
+        "region": area,
+        "preview": preview,
+    }
+    reading = {"max_pixels": max_pixels, "allow_partial": allow_partial}
     batch.run(
         jobs,
-        work,
+        _Decoder(settings, reading, suffix, force),
         _describe,
         label="decoding",
         workers=workers,
         as_json=as_json,
         quiet=quiet,
     )
+
+
+def _output_suffix(picture_format: str | None, output: str | None) -> str:
+    """Return the suffix that says which kind of picture is written."""
+    from cscodec.images import output_suffix
+
+    try:
+        if picture_format is not None:
+            return output_suffix(picture_format)
+        return ".png" if output in (None, files.STREAM) else output_suffix(output or "")
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+@dataclass(frozen=True)
+class _Decoder:
+    """What is done for each file; ``settings`` and ``reading`` are of :func:`cscodec.decode`."""
+
+    settings: Mapping[str, Any]
+    reading: Mapping[str, Any]
+    suffix: str
+    force: bool
+
+    def __call__(self, job: files.Job, workers: int) -> dict[str, Any]:
+        import cscodec
+        from cscodec.bitstream import container
+        from cscodec.images import Picture, write_picture
+
+        started = time.perf_counter()
+        files.check_target(job.target, self.force)
+        data = files.read_bytes(job.source)
+        pixels = cscodec.decode(data, **self.settings, **self.reading, workers=workers)
+        parts = container.unpack(data, **self.reading)
+        picture = Picture(pixels, parts.icc_profile, parts.exif, parts.xmp)
+        files.write_bytes(job.target, write_picture(picture, self.suffix), self.force)
+        return {
+            "input": job.source,
+            "output": job.target,
+            "width": pixels.shape[1],
+            "height": pixels.shape[0],
+            "channels": 1 if pixels.ndim == 2 else pixels.shape[2],
+            "decoder": self.settings["decoder"],
+            "seconds": time.perf_counter() - started,
+        }
 
 
 def _describe(record: batch.Record) -> str:

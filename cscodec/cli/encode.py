@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cscodec.cli import batch, console, files, options
-from cscodec.cli.options import DEFAULT_MAX_PIXELS, Subsampling
+from cscodec.choices import Subsampling
+from cscodec.cli import batch, files, options
+from cscodec.layout import DEFAULT_MAX_PIXELS
 
 if TYPE_CHECKING:
-    from cscodec.images.picture import Pixels
+    from cscodec.arrays import Pixels
     from cscodec.model import Model
 
 DEFAULT_QUALITY = 75.0
@@ -46,7 +49,7 @@ def encode(
     ] = "photo",
     subsampling: Annotated[
         Subsampling, typer.Option("--subsampling", help="Resolution of the colour planes.")
-    ] = Subsampling.AUTO,
+    ] = "auto",
     effort: Annotated[
         int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
@@ -56,18 +59,17 @@ def encode(
     quiet: options.Quiet = False,
 ) -> None:
     """Compress pictures to .csc files, beside them or where -o or -d says."""
-    rates = {"quality": quality, "step": step, "target_bpp": bpp, "target_psnr": target_psnr}
-    rates["target_size"] = None if target_size is None else options.parse_bytes(target_size)
-    chosen: dict[str, Any] = {name: rate for name, rate in rates.items() if rate is not None}
-    if len(chosen) > 1:
-        raise typer.BadParameter(
-            "-q, --step, --bpp, --target-size and --target-psnr exclude each other; give one"
-        )
-    for name, value in chosen.items():
-        if not math.isfinite(value) or (value <= 0 and name != "quality"):
-            raise typer.BadParameter(f"{value} is not a positive number ({name})")
+    rate = _chosen_rate(
+        {
+            "quality": quality,
+            "step": step,
+            "target_bpp": bpp,
+            "target_psnr": target_psnr,
+            "target_size": None if target_size is None else options.parse_bytes(target_size),
+        }
+    )
 
-    from cscodec.images import PICTURE_SUFFIXES, read_picture
+    from cscodec.images import PICTURE_SUFFIXES
 
     if output is not None and output.lower().endswith(tuple(PICTURE_SUFFIXES)):
         raise typer.BadParameter(f"-o {output}: encode writes {SUFFIX} files, not pictures")
@@ -83,32 +85,67 @@ def encode(
     if as_json and jobs[0].target == files.STREAM:
         raise typer.BadParameter("--json and the file itself cannot share standard output")
 
-    import cscodec
-    from cscodec.evaluation.metrics import bits_per_pixel
+    from cscodec.model import load_model
 
-    chosen_model = cscodec.load_model(model)  # fail before any picture is read
-    console.announce_compilation()
+    settings = {
+        **rate,
+        "measurements": measurements,
+        "model": load_model(model),  # fail before any picture is read
+        "subsampling": subsampling,
+        "effort": effort,
+    }
+    batch.run(
+        jobs,
+        _Encoder(settings, max_pixels, force),
+        _describe,
+        label="encoding",
+        workers=workers,
+        as_json=as_json,
+        quiet=quiet,
+    )
 
-    def work(job: files.Job, workers: int) -> dict[str, Any]:
+
+def _chosen_rate(rates: Mapping[str, float | None]) -> dict[str, Any]:
+    """Return the one that is given, or nothing."""
+    chosen: dict[str, Any] = {name: rate for name, rate in rates.items() if rate is not None}
+    if len(chosen) > 1:
+        raise typer.BadParameter(
+            "-q, --step, --bpp, --target-size and --target-psnr exclude each other; give one"
+        )
+    for name, value in chosen.items():
+        if not math.isfinite(value) or (value <= 0 and name != "quality"):
+            raise typer.BadParameter(f"{value} is not a positive number ({name})")
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """What is done for each picture; ``settings`` are those of :func:`cscodec.encode`."""
+
+    settings: Mapping[str, Any]
+    max_pixels: int
+    force: bool
+
+    def __call__(self, job: files.Job, workers: int) -> dict[str, Any]:
+        import cscodec
+        from cscodec.evaluation.metrics import bits_per_pixel
+        from cscodec.images import read_picture
+
         started = time.perf_counter()
-        files.check_target(job.target, force)
+        files.check_target(job.target, self.force)
         if job.source.lower().endswith(SUFFIX):
             raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
         source = files.standard_input() if job.source == files.STREAM else job.source
-        picture = read_picture(source, max_pixels=max_pixels)
+        picture = read_picture(source, max_pixels=self.max_pixels)
         data = cscodec.encode(
             picture.pixels,
-            **chosen,
-            measurements=measurements,
-            model=chosen_model,
-            subsampling=subsampling.value,
-            effort=effort,
+            **self.settings,
             icc_profile=picture.icc_profile,
             exif=picture.exif,
             xmp=picture.xmp,
             workers=workers,
         )
-        files.write_bytes(job.target, data, force)
+        files.write_bytes(job.target, data, self.force)
         height, width = picture.pixels.shape[:2]
         record: dict[str, Any] = {
             "input": job.source,
@@ -118,30 +155,19 @@ def encode(
             "num_bytes": len(data),
             "bits_per_pixel": bits_per_pixel(len(data), picture.pixels.shape),
         }
-        if target_psnr is not None:
-            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, chosen_model, workers)
+        if "target_psnr" in self.settings:
+            model = self.settings["model"]
+            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
         return record | {"seconds": time.perf_counter() - started}
-
-    batch.run(
-        jobs,
-        work,
-        _describe,
-        label="encoding",
-        workers=workers,
-        as_json=as_json,
-        quiet=quiet,
-    )
 
 
 def _reached_psnr_db(pixels: Pixels, data: bytes, model: Model, workers: int) -> float:
     import cscodec
     from cscodec.evaluation.metrics import psnr_db
+    from cscodec.transform.colour import without_alpha
 
     restored = cscodec.decode(data, model=model, max_pixels=pixels.size, workers=workers)
-    if pixels.ndim == 3:  # alpha is lossless and does not count
-        colours = slice(3) if pixels.shape[2] >= 3 else slice(1)
-        pixels, restored = pixels[..., colours], restored[..., colours]
-    return psnr_db(pixels, restored)
+    return psnr_db(without_alpha(pixels), without_alpha(restored))  # which is lossless
 
 
 def _describe(record: batch.Record) -> str:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cscodec.choices import DECODERS, Decoder
 from cscodec.cli import batch, console, files, options
 from cscodec.cli.encode import DEFAULT_QUALITY
-from cscodec.cli.options import DEFAULT_MAX_PIXELS, Decoder
+from cscodec.layout import DEFAULT_MAX_PIXELS
 
 if TYPE_CHECKING:
-    from cscodec.images.picture import Pixels
+    from cscodec.arrays import Pixels
     from cscodec.model import Model
 
 Row = dict[str, Any]
@@ -28,8 +29,12 @@ def evaluate(
         typer.Option("-q", "--quality", min=0, max=100, help="Repeat for several; default 75."),
     ] = None,
     decoder: Annotated[
-        list[Decoder] | None,
-        typer.Option("--decoder", help="Repeat for several; default refine."),
+        list[str] | None,
+        typer.Option(
+            "--decoder",
+            metavar="|".join(DECODERS),
+            help="Repeat for several; default refine.",
+        ),
     ] = None,
     measurements: options.Measurements = None,
     sparsity: options.Sparsity = 4,
@@ -57,7 +62,9 @@ def evaluate(
         raise typer.BadParameter("--json and --csv exclude each other")
     if unquantized and quality:
         raise typer.BadParameter("--unquantized measurements have no quality; leave out -q")
-    decoders = decoder or [Decoder.REFINE]
+    decoders = [known for name in decoder or DECODERS[:1] for known in DECODERS if known == name]
+    for name in set(decoder or []) - set(DECODERS):
+        raise typer.BadParameter(f"{name!r} is no decoder; allowed are {', '.join(DECODERS)}")
 
     from cscodec.errors import CscodecError
     from cscodec.images import PICTURE_SUFFIXES, read_picture
@@ -65,7 +72,6 @@ def evaluate(
 
     loaded = load_model(model)
     sources = [source for source, _ in files.expand(inputs, PICTURE_SUFFIXES, recursive)]
-    console.announce_compilation()
 
     def measure(pixels: Pixels) -> Iterator[Row]:
         if unquantized:
@@ -112,7 +118,7 @@ def _coded(
         started = time.perf_counter()
         restored = cscodec.decode(
             data,
-            decoder=decoder.value,
+            decoder=decoder,
             sparsity=sparsity,
             model=options_of_encode["model"],
             max_pixels=max(1, pixels.shape[0] * pixels.shape[1]),
@@ -120,7 +126,7 @@ def _coded(
         )
         yield {
             "quality": options_of_encode["quality"],
-            "decoder": decoder.value,
+            "decoder": decoder,
             "num_bytes": len(data),
             **_likeness(pixels, restored, len(data)),
             "encode_s": encode_s,
@@ -136,7 +142,7 @@ def _restored(
     sparsity: int,
 ) -> Iterator[Row]:
     from cscodec.images import luma
-    from cscodec.learning.validation import restore_plane
+    from cscodec.learning.validation import sense_and_restore
     from cscodec.model import System
 
     system = model.luma
@@ -146,10 +152,10 @@ def _restored(
     plane = luma(pixels)
     for decoder in decoders:
         started = time.perf_counter()
-        restored = restore_plane(plane, system, decoder.value, sparsity=sparsity)
+        restored = sense_and_restore(plane, system, decoder, sparsity=sparsity)
         yield {
             "quality": None,
-            "decoder": decoder.value,
+            "decoder": decoder,
             "num_bytes": None,
             **_likeness(plane, restored, None),
             "encode_s": None,
@@ -160,10 +166,10 @@ def _restored(
 def _likeness(pixels: Pixels, restored: Pixels, num_bytes: int | None) -> Row:
     from cscodec.evaluation.metrics import SSIM_WINDOW, bits_per_pixel, psnr_db, ssim
     from cscodec.evaluation.rate_distortion import luma_plane
+    from cscodec.transform.colour import without_alpha
 
-    if pixels.ndim == 3:  # alpha is lossless, and would only flatter the mean
-        colours = slice(3) if pixels.shape[2] >= 3 else 0
-        pixels, restored = pixels[..., colours], restored[..., colours]
+    # Alpha is lossless, and would only flatter the mean.
+    pixels, restored = without_alpha(pixels), without_alpha(restored)
     planes = luma_plane(pixels), luma_plane(restored)
     return {
         "bits_per_pixel": None if num_bytes is None else bits_per_pixel(num_bytes, pixels.shape),

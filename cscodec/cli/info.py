@@ -7,7 +7,7 @@ from typing import Any
 
 from cscodec.cli import batch, console, files, options
 from cscodec.cli.encode import SUFFIX
-from cscodec.cli.options import DEFAULT_MAX_PIXELS
+from cscodec.layout import DEFAULT_MAX_PIXELS
 
 
 def info(

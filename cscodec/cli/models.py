@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cscodec.choices import DECODERS
 from cscodec.cli import batch, console, options
 
 if TYPE_CHECKING:
     from cscodec.evaluation.report import Cell
     from cscodec.model import Model
-
-
-RESULT_DECODERS = ("omp", "linear", "consistent", "refine")
 
 
 def models(
@@ -33,9 +31,9 @@ def models(
     elif names:
         console.show("".join(json_text(_record(model)) for model in loaded).rstrip("\n"))
     elif loaded:
-        headers = ["model", "id", "measurements", "atoms", "chroma", *RESULT_DECODERS]
+        headers = ["model", "id", "measurements", "atoms", "chroma", *DECODERS]
         console.show(text_table(headers, [_row(model) for model in loaded]))
-        console.say("columns omp to refine: dB, luma of held-out pictures, not quantised")
+        console.say("columns refine to omp: dB, luma of held-out pictures, not quantised")
         console.say("'cscodec models NAME' shows the command, data, licence and results of one")
     else:
         console.say("no models are shipped with this installation; train one: cscodec train")
@@ -51,7 +49,7 @@ def _row(model: Model) -> list[Cell]:
         model.luma.num_measurements,
         model.luma.num_atoms,
         "as luma" if shared else f"{model.chroma.num_atoms} atoms",
-        *(results.get(decoder, {}).get("psnr_db") for decoder in RESULT_DECODERS),
+        *(results.get(decoder, {}).get("psnr_db") for decoder in DECODERS),
     ]
 
 
@@ -59,6 +57,7 @@ def _record(model: Model) -> dict[str, Any]:
     return {
         "name": model.name,
         "model_id": model.model_id.hex(),
+        "restoration_version": model.restoration_version,
         "num_measurements": model.luma.num_measurements,
         "num_atoms": model.luma.num_atoms,
         "num_chroma_atoms": model.chroma.num_atoms,

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
-
-
-class Decoder(StrEnum):
-    """How pixels are recovered from measurements."""
-
-    REFINE = "refine"
-    CONSISTENT = "consistent"
-    LINEAR = "linear"
-    OMP = "omp"
-
-
-class Subsampling(StrEnum):
-    """Resolution of the colour planes."""
-
-    AUTO = "auto"
-    HALF = "4:2:0"
-    FULL = "4:4:4"
-
 
 Inputs = Annotated[
     list[str], typer.Argument(metavar="INPUT...", help="Files, or '-' for standard input.")
@@ -58,7 +39,6 @@ Measurements = Annotated[
 Sparsity = Annotated[
     int, typer.Option("--sparsity", min=1, max=63, help="Atoms per patch, decoder omp.")
 ]
-DEFAULT_MAX_PIXELS = 200_000_000  #: repeated from cscodec.images, whose import would cost numpy's
 
 
 def parse_bytes(text: str) -> int:

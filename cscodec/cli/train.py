@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,16 +12,15 @@ import typer
 
 from cscodec.cli import batch, console, files, options
 from cscodec.errors import InvalidInputError
-from cscodec.learning.options import METHODS, STATISTICS, TrainingOptions
+from cscodec.learning.options import METHODS, STATISTICS, RunSettings, TrainingOptions
 
 if TYPE_CHECKING:
     from cscodec.learning.trainer import Progress
     from cscodec.model import Model
 
 _PAPER = TrainingOptions()
+_USUAL = RunSettings()
 _SUFFIX = ".safetensors"
-_MAX_PIXELS = 50_000_000
-_EVERY = 500
 
 
 def train(
@@ -90,7 +90,7 @@ def train(
     ] = None,
     licence: Annotated[
         str, typer.Option(metavar="TEXT", help="Of the pictures; recorded in the model.")
-    ] = "",
+    ] = _USUAL.licence,
     test_folder: Annotated[
         str | None,
         typer.Option(metavar="FOLDER", help="Measure the model on these pictures; recorded in it."),
@@ -103,16 +103,16 @@ def train(
     ] = None,
     checkpoint_every: Annotated[
         int, typer.Option(min=1, metavar="N", help="Dictionary iterations between checkpoints.")
-    ] = _EVERY,
+    ] = _USUAL.checkpoint_every,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from --checkpoint, if it exists.")
-    ] = False,
+    ] = _USUAL.resume,
     validate_every: Annotated[
         int, typer.Option(min=1, metavar="N", help="Dictionary iterations between validations.")
-    ] = _EVERY,
+    ] = _USUAL.validate_every,
     max_pixels: Annotated[
         int, typer.Option(min=1, metavar="N", help="Skip larger pictures.")
-    ] = _MAX_PIXELS,
+    ] = _USUAL.max_pixels,
     workers: options.Workers = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -140,37 +140,34 @@ def train(
         codec_tables=codec_tables,
         seed=seed,
     )
+    settings = RunSettings(
+        name=name or Path(output).stem,
+        licence=licence,
+        test_folder=test_folder,
+        validate_every=validate_every,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        max_pixels=max_pixels,
+    )
     try:
         chosen.check()
+        settings.check(chosen)
     except InvalidInputError as error:
         raise typer.BadParameter(str(error)) from None
     if Path(output).suffix != _SUFFIX:
         raise typer.BadParameter(f"-o {output}: the name of a model file ends in {_SUFFIX}")
-    if resume and checkpoint is None:
-        raise typer.BadParameter("--resume needs --checkpoint FILE")
     files.check_target(output, force)
     if checkpoint is not None and not resume:
         files.check_target(checkpoint, force)
     if report is not None:
         files.check_target(str(Path(report, "index.html")), force)
 
-    console.announce_compilation()
     from cscodec.learning.trainer import train as run
 
-    settings: dict[str, Any] = {
-        "name": name or Path(output).stem,
-        "licence": licence,
-        "test_folder": test_folder,
-        "validate_every": validate_every,
-        "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every,
-        "max_pixels": max_pixels,
-    }
     try:
         with _progress_bar() as progress:
-            model = run(
-                folders, chosen, resume=resume, progress=progress, workers=workers, **settings
-            )
+            model = run(folders, chosen, settings, progress=progress, workers=workers)
     except KeyboardInterrupt:
         command = _resume_command(chosen, folders, output, report, settings)
         console.say(f"interrupted; {command}")
@@ -234,18 +231,18 @@ def _resume_command(
     folders: list[str],
     output: str,
     report: str | None,
-    settings: dict[str, Any],
+    settings: RunSettings,
 ) -> str:
-    if settings["checkpoint"] is None:
+    if settings.checkpoint is None:
         return "nothing was kept: with --checkpoint FILE a run can be resumed"
-    usual = {
-        "name": Path(output).stem,
-        "validate_every": _EVERY,
-        "checkpoint_every": _EVERY,
-        "max_pixels": _MAX_PIXELS,
+    usual = RunSettings(name=Path(output).stem)
+    flags = {
+        name: value
+        for name, value in vars(replace(settings, resume=False)).items()
+        if value != getattr(usual, name)
     }
-    others = {k: v for k, v in {**settings, "report": report}.items() if v != usual.get(k)}
-    return f"resume with: {chosen.command(folders, output, **others)} --resume"
+    command = chosen.command(folders, output, **flags, report=report)
+    return f"resume with: {command} --resume"
 
 
 def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int) -> None:

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from cscodec.arrays import Pixels
 from cscodec.errors import InvalidInputError
 from cscodec.evaluation.metrics import bd_rate, bits_per_pixel, psnr_db, ssim
 from cscodec.parallel import parallel_map
 
-Pixels = npt.NDArray[np.uint8]
 CodePicture = Callable[[Pixels, float], tuple[bytes | int, Pixels]]
 Quality = Literal["psnr_y_db", "psnr_rgb_db", "ssim"]
 

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Pixels
+from cscodec.choices import DECODERS
 from cscodec.evaluation.report import Series, line_chart
 from cscodec.images import Picture, write_picture
-from cscodec.learning.validation import DECODERS, restore_plane
+from cscodec.layout import PATCH_SIZE
+from cscodec.learning.validation import sense_and_restore
 from cscodec.model import Model, System
-from cscodec.sensing.patches import PATCH_SIZE, extract_patches, remove_mean
 from cscodec.sensing.pursuit import omp
+from cscodec.transform.patches import extract_patches, remove_mean
 
 PAGE_NAME = "index.html"
 _ZOOM = 4  # screen pixels per pixel of an atom
@@ -41,12 +44,8 @@ svg { max-width: 36rem; height: auto }
 code { overflow-wrap: anywhere }
 """
 
-Uint8Array = npt.NDArray[np.uint8]
 
-
-def write_report(
-    model: Model, planes: Sequence[Uint8Array], folder: str | os.PathLike[str]
-) -> Path:
+def write_report(model: Model, planes: Sequence[Pixels], folder: str | os.PathLike[str]) -> Path:
     """Write ``index.html`` in ``folder``, which is made if need be, and return its path.
 
     Parameters
@@ -69,7 +68,7 @@ def write_report(
     return path
 
 
-def render_report(model: Model, planes: Sequence[Uint8Array]) -> str:
+def render_report(model: Model, planes: Sequence[Pixels]) -> str:
     """Return the page as HTML."""
     metadata = model.metadata
     configuration = metadata.get("configuration", {})
@@ -96,7 +95,7 @@ def render_report(model: Model, planes: Sequence[Uint8Array]) -> str:
     )
 
 
-def tile_patches(patches: npt.ArrayLike, columns: int) -> Uint8Array:
+def tile_patches(patches: npt.ArrayLike, columns: int) -> Pixels:
     """Lay patches out as a mosaic, each stretched to its own largest magnitude.
 
     Parameters
@@ -145,7 +144,7 @@ def _history_section(history: dict[str, list[dict[str, float]]]) -> str:
     return "\n".join(parts)
 
 
-def _system_section(name: str, system: System, planes: Sequence[Uint8Array], sparsity: int) -> str:
+def _system_section(name: str, system: System, planes: Sequence[Pixels], sparsity: int) -> str:
     equivalent = system.sensing_matrix @ system.dictionary
     spectra = [
         Series(label, list(enumerate(np.linalg.svd(matrix, compute_uv=False).tolist(), 1)))
@@ -169,9 +168,7 @@ def _system_section(name: str, system: System, planes: Sequence[Uint8Array], spa
     return "\n".join(parts)
 
 
-def _atom_usage(
-    system: System, planes: Sequence[Uint8Array], sparsity: int
-) -> npt.NDArray[np.float64]:
+def _atom_usage(system: System, planes: Sequence[Pixels], sparsity: int) -> npt.NDArray[np.float64]:
     """Share of each atom in the uses of all, over the patches of planes, (L,)."""
     equivalent = system.sensing_matrix @ system.dictionary
     counts = np.zeros(system.num_atoms)
@@ -184,14 +181,14 @@ def _atom_usage(
     return shares
 
 
-def _crops_section(system: System, planes: Sequence[Uint8Array], sparsity: int) -> str:
+def _crops_section(system: System, planes: Sequence[Pixels], sparsity: int) -> str:
     parts = [f"<h2>Before and after: {system.num_measurements} measurements a patch</h2>"]
     for plane in planes[:_MAX_CROPS]:
         top, left = ((side - min(side, _CROP_SIDE)) // 2 for side in plane.shape)
         crop = plane[top : top + _CROP_SIDE, left : left + _CROP_SIDE]
         parts.append("<div>" + _image(crop, "original", 1))
         for decoder in DECODERS:
-            restored = restore_plane(crop, system, decoder, sparsity=sparsity)
+            restored = sense_and_restore(crop, system, decoder, sparsity=sparsity)
             parts.append(_image(restored, decoder, 1))
         parts.append("</div>")
     return "\n".join(parts)
@@ -205,7 +202,7 @@ def _chart(series: Sequence[Series], title: str, x_label: str, y_label: str) -> 
     )
 
 
-def _image(pixels: Uint8Array, caption: str, zoom: int) -> str:
+def _image(pixels: Pixels, caption: str, zoom: int) -> str:
     data = base64.b64encode(write_picture(Picture(pixels), ".png")).decode()
     height, width = (side * zoom for side in pixels.shape)
     return (

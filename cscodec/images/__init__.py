@@ -2,11 +2,10 @@
 
 from cscodec.images.folders import find_files, find_pictures
 from cscodec.images.picture import Picture, luma
-from cscodec.images.reading import DEFAULT_MAX_PIXELS, PICTURE_SUFFIXES, read_picture
+from cscodec.images.reading import PICTURE_SUFFIXES, read_picture
 from cscodec.images.writing import output_suffix, write_picture
 
 __all__ = [
-    "DEFAULT_MAX_PIXELS",
     "PICTURE_SUFFIXES",
     "Picture",
     "find_files",

@@ -20,11 +20,11 @@ from typing import IO
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from cscodec.arrays import Pixels
 from cscodec.errors import InvalidInputError
 from cscodec.images.headers import bits_per_sample, take_orientation, tiff_exif
-from cscodec.images.picture import Picture, Pixels
-
-DEFAULT_MAX_PIXELS = 200_000_000
+from cscodec.images.picture import Picture
+from cscodec.layout import DEFAULT_MAX_PIXELS
 
 #: What is opened: formats with a signature, whose readers run no other program.
 INPUT_FORMATS = (

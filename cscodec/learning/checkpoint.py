@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
+from cscodec.learning.saved import Saved
 
 VERSION = 1  #: of the checkpoint file; a checkpoint of another version is refused
 
@@ -81,15 +82,25 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         arrays = load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         record = json.loads(header["__metadata__"]["checkpoint"])
-        if record["version"] != VERSION:
-            raise InvalidInputError(f"version {record['version']}; allowed is {VERSION}")
-        return Checkpoint(record["configuration"], _attach_arrays(record["state"], arrays))
+        saved = Saved("checkpoint", record, ("version", "configuration", "state"))
+        if saved.value("version") != VERSION:
+            saved.refuse("version", str(VERSION))
+        configuration = saved.mapping("configuration")
+        return Checkpoint(
+            {key: _attach_arrays(configuration.value(key), {}) for key in configuration.keys},
+            _attach_arrays(saved.value("state"), arrays),
+        )
     except OSError as error:
         raise InvalidInputError(f"{path}: cannot read the checkpoint: {error.strerror}") from error
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"{path}: not a checkpoint of this release ({error}); train without --resume"
-        ) from error
+    except (SafetensorError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise not_a_checkpoint(path, error) from error
+
+
+def not_a_checkpoint(path: str | os.PathLike[str], reason: Exception) -> InvalidInputError:
+    """Return the error that says why a file cannot be resumed from."""
+    return InvalidInputError(
+        f"{path}: not a checkpoint of this release ({reason}); train without --resume"
+    )
 
 
 def check_configuration(
@@ -115,6 +126,7 @@ def check_configuration(
 
 
 _ARRAY = "__array__"
+_DEEPEST = 16
 
 
 def _detach_arrays(value: Any, name: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
@@ -129,12 +141,14 @@ def _detach_arrays(value: Any, name: str, arrays: dict[str, npt.NDArray[Any]]) -
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _attach_arrays(value: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
-    """Inverse of :func:`_detach_arrays`."""
+def _attach_arrays(value: Any, arrays: dict[str, npt.NDArray[Any]], depth: int = 0) -> Any:
+    """Inverse of :func:`_detach_arrays`, which refers to each array once; takes them out."""
+    if depth > _DEEPEST:
+        raise ValueError(f"it is nested more than {_DEEPEST} deep")
     if isinstance(value, dict):
         if set(value) == {_ARRAY}:
-            return arrays[value[_ARRAY]].copy()
-        return {key: _attach_arrays(item, arrays) for key, item in value.items()}
+            return arrays.pop(value[_ARRAY]).copy()
+        return {key: _attach_arrays(item, arrays, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_attach_arrays(item, arrays) for item in value]
+        return [_attach_arrays(item, arrays, depth + 1) for item in value]
     return value

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.colour import halve, split_colours
 from cscodec.learning.basis import sparse_basis
 from cscodec.learning.filters import train_filters
 from cscodec.learning.priors import train_tables
 from cscodec.model import Model
-from cscodec.sensing.patches import extract_patches, remove_mean
+from cscodec.transform.colour import halve, split_colours
+from cscodec.transform.patches import extract_patches, remove_mean
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,15 +20,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.colour import halve, split_colours, to_bytes
 from cscodec.errors import CscodecError, InvalidInputError
 from cscodec.images import find_pictures, luma, read_picture
+from cscodec.layout import PATCH_PIXELS, PATCH_SIZE
+from cscodec.learning.options import MAX_TRAINING_PIXELS
+from cscodec.learning.saved import Saved
 from cscodec.parallel import parallel_map
-from cscodec.sensing.patches import PATCH_PIXELS, PATCH_SIZE, remove_mean
+from cscodec.transform.colour import halve, split_colours, to_bytes
+from cscodec.transform.patches import remove_mean
 
 WINDOW_PATCHES = 3 << 19  #: patches in memory at a time: 96 MiB
 MAX_PATCHES_PER_PICTURE = 1 << 17  #: most that one picture gives per visit, drawn at random
-MAX_TRAINING_PIXELS = 50_000_000  #: larger pictures are skipped
 HELD_OUT_SHARE = 1 / 16  #: of the pictures, kept from training
 MAX_HELD_OUT = 32
 _STRIP_ROWS = 256  # colour conversion in strips: its temporaries stay small
@@ -211,14 +213,20 @@ class Corpus:
             "skipped": dict(self.skipped),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue where :meth:`state` was taken, in a corpus of the same pictures and seed."""
-        self.skipped = dict(state["skipped"])
-        self._window = int(state["window"])
-        self._visit = int(state["visit"])
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue where :meth:`state` was taken, in a corpus of the same pictures and seed.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is no such state.
+        """
+        position = checked_position(Saved("corpus", state))
+        self.skipped = position["skipped"]
+        self._window, self._visit = position["window"], position["visit"]
         if self._window >= 0:
             self._load_window()
-        self._offset = int(state["offset"])
+        self._offset = position["offset"]
 
     def _advance(self) -> None:
         self._window += 1
@@ -296,6 +304,17 @@ class Corpus:
             f"a batch of {size} patches is larger than the data: {count} pictures hold "
             f"{len(self._order)} patches; lower --batch-size or add pictures"
         )
+
+
+def checked_position(saved: Saved) -> dict[str, Any]:
+    """Return a state of a corpus that was saved, or refuse it."""
+    skipped = saved.mapping("skipped")
+    return {
+        "window": saved.integer("window", lowest=-1),
+        "visit": saved.integer("visit"),
+        "offset": saved.integer("offset"),
+        "skipped": {name: skipped.text(name) for name in skipped.keys},
+    }
 
 
 _EPOCH, _VISIT, _ORDER = range(3)  # purposes of random numbers

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.bitstream.contexts import CoderTables, encode_tile, tables_of
 from cscodec.bitstream.quantize import scaled
+from cscodec.bitstream.tables import CoderTables
+from cscodec.bitstream.tiles import encode_tile
 from cscodec.encoding import RATE_WEIGHT, ZERO_CELL, measure_colours
 from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
-from cscodec.restoration import Quantised, clean_plane, synthesis
-from cscodec.sensing.filters import FILTER_STEPS, fit_filters
-from cscodec.sensing.patches import assemble_patches
-from cscodec.sensing.pursuit import multiplied
+from cscodec.restore.cells import Quantised
+from cscodec.restore.filters import FILTER_STEPS, fit_filters
+from cscodec.restore.refine import shrunk_plane
+from cscodec.transform.measure import synthesise_plane
 
 Float32Array = npt.NDArray[np.float32]
 Measured = Sequence[Float32Array]
@@ -44,7 +44,7 @@ def train_filters(
         For ``Model.filters``.
     """
     measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
-    tables = tables_of(model)
+    tables = model.coder_tables
 
     def learn(step: float) -> list[npt.NDArray[np.int16]]:
         coded = [_coded(planes, tables, step) for planes in measured]
@@ -75,12 +75,5 @@ def _examples(
         for number in numbers:
             if number < len(planes):
                 quantised = Quantised(values[number], step, ZERO_CELL, values[0].shape[2] - 1)
-                plane, clean = clean_plane(quantised, system, by_pursuit=False)
-                yield plane, clean, _assembled(planes[number], system)
-
-
-def _assembled(measured: Float32Array, system: System) -> Float32Array:
-    rows, columns = measured.shape[:2]
-    flat: npt.NDArray[Any] = measured.reshape(rows * columns, -1)
-    patches = multiplied(flat, synthesis(system))
-    return assemble_patches(patches, (8 * rows, 8 * columns))
+                plane, clean = shrunk_plane(quantised, system)
+                yield plane, clean, synthesise_plane(planes[number], system.synthesis)

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
+from cscodec.kernels import online as kernels
+from cscodec.layout import PATCH_PIXELS
+from cscodec.learning.parameters import LearnerParameters
 from cscodec.learning.running import RunningStatistics
+from cscodec.learning.saved import Saved
 from cscodec.learning.statistics import Coder
-from cscodec.learning.usable import distinct_rows, usable_patches
-from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
+from cscodec.learning.usable import distinct_rows, usable_patches, vary
 from cscodec.sensing.design import design_sensing_matrix
-from cscodec.sensing.patches import PATCH_PIXELS
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
+
+__all__ = ["LearnerParameters", "OnlineLearner", "update_atoms"]
 
 
 class OnlineLearner:
@@ -32,81 +37,39 @@ class OnlineLearner:
 
     Parameters
     ----------
-    num_measurements : int
-        M, 1..63, without the mean.
-    num_atoms : int
-        L, M..4096.
-    sparsity : int
-        K, atoms per patch while learning, 1..M.
-    gamma : float
-        γ > 0, weight of the patch's own error beside that of its measurements (eq. 10).
-    rho : float
-        ρ >= 0: when t batches of equal size were seen, all but the last are weighted by
-        (1 - 1/t)^ρ. Batches of other sizes count by their samples.
-    dictionary_iterations : int, optional
-        Begin a new outer iteration by itself after this many batches. Left out, the caller decides
-        by calling :meth:`update_sensing_matrix`.
-    replacement_share : float
-        At the end of an outer iteration, atoms used less often than this share of the most used
-        one's uses are replaced by random patches of the last batch.
+    parameters : LearnerParameters, optional
+        The paper's by default.
     dictionary : array_like, (64, L), optional
         Initial Ψ; random patches of the first that arrive by default.
-    seed : int
-        Of the random choices.
+
+    Attributes
+    ----------
+    parameters : LearnerParameters
 
     Raises
     ------
     InvalidInputError
-        If a parameter is out of range.
+        If the dictionary does not fit.
     """
 
     def __init__(
         self,
+        parameters: LearnerParameters | None = None,
         *,
-        num_measurements: int = 20,
-        num_atoms: int = 256,
-        sparsity: int = 4,
-        gamma: float = 1 / 32,
-        rho: float = 15.0,
-        dictionary_iterations: int | None = None,
-        replacement_share: float = 0.005,
         dictionary: npt.ArrayLike | None = None,
-        seed: int = 0,
     ) -> None:
-        _check_range("num_measurements", num_measurements, 1, MAX_MEASUREMENTS)
-        _check_range("num_atoms", num_atoms, num_measurements, MAX_ATOMS)
-        _check_range("sparsity", sparsity, 1, num_measurements)
-        _check_range("gamma", gamma, np.nextafter(0.0, 1.0), 1e6)
-        _check_range("rho", rho, 0, 1e6)
-        _check_range("replacement_share", replacement_share, 0, 1)
-        if dictionary_iterations is not None:
-            _check_range("dictionary_iterations", dictionary_iterations, 1, np.inf)
-        self._parameters: dict[str, Any] = {
-            "num_measurements": int(num_measurements),
-            "num_atoms": int(num_atoms),
-            "sparsity": int(sparsity),
-            "gamma": float(gamma),
-            "rho": float(rho),
-            "dictionary_iterations": dictionary_iterations,
-            "replacement_share": float(replacement_share),
-            "seed": int(seed),
-        }
-        self._random = np.random.default_rng(seed)
+        self.parameters = parameters or LearnerParameters()
+        self._random = np.random.default_rng(self.parameters.seed)
         self._pending = np.empty((0, PATCH_PIXELS), np.float32)
         self._recent = self._pending
         self._atoms: Float32Array | None = None
-        self._sensing_matrix = np.empty((num_measurements, PATCH_PIXELS))
-        self._metric = np.empty((PATCH_PIXELS, PATCH_PIXELS), np.float32)
+        self._sensing_matrix = np.zeros((self.parameters.num_measurements, PATCH_PIXELS))
+        self._metric = np.zeros((PATCH_PIXELS, PATCH_PIXELS), np.float32)
         self._num_skipped = 0
         self._num_replaced = 0
         self._forget()
         if dictionary is not None:
             self._start(np.asarray(dictionary, np.float64).T)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's keyword parameters, JSON-able."""
-        return dict(self._parameters)
 
     @property
     def is_started(self) -> bool:
@@ -121,7 +84,7 @@ class OnlineLearner:
     @property
     def sensing_matrix(self) -> Float64Array:
         """φ(Ψ) of the present dictionary, (M, 64) float64."""
-        return design_sensing_matrix(self.dictionary, self._parameters["num_measurements"])
+        return design_sensing_matrix(self.dictionary, self.parameters.num_measurements)
 
     @property
     def iteration(self) -> int:
@@ -178,19 +141,19 @@ class OnlineLearner:
         self._num_skipped += len(np.asarray(patches)) - len(batch)
         if self._atoms is None:
             batch = self._collected(batch)
-            if len(batch) < self._parameters["num_atoms"]:
+            if len(batch) < self.parameters.num_atoms:
                 self._pending = batch
                 return self
-            chosen = self._random.permutation(len(batch))[: self._parameters["num_atoms"]]
+            chosen = self._random.permutation(len(batch))[: self.parameters.num_atoms]
             self._start(batch[chosen])
         if len(batch) == 0:
             return self
-        iterations = self._parameters["dictionary_iterations"]
+        iterations = self.parameters.dictionary_iterations
         if iterations is not None and self.iteration >= iterations:
             self.update_sensing_matrix()
         self._statistics.add(batch, self._coder(), executor, workers)
         update_atoms(self._started_atoms(), self._statistics.A, self._statistics.B)
-        self._recent = batch[: self._parameters["num_atoms"]].copy()
+        self._recent = batch[: self.parameters.num_atoms].copy()
         return self
 
     def update_sensing_matrix(self, *, forget: bool = True) -> None:
@@ -212,7 +175,7 @@ class OnlineLearner:
             self._replace_seldom_used()
         self._sensing_matrix = self.sensing_matrix
         phi = self._sensing_matrix
-        weight = self._parameters["gamma"] * np.eye(PATCH_PIXELS) + phi.T @ phi
+        weight = self.parameters.gamma * np.eye(PATCH_PIXELS) + phi.T @ phi
         self._metric = np.ascontiguousarray(weight, np.float32)
         if forget:
             self._forget()
@@ -221,7 +184,7 @@ class OnlineLearner:
         """Everything that a resumed run needs: arrays, and values that JSON can hold."""
         atoms = np.empty((0, PATCH_PIXELS), np.float32) if self._atoms is None else self._atoms
         return {
-            "parameters": dict(self._parameters),
+            "parameters": asdict(self.parameters),
             "random": self._random.bit_generator.state,
             "num_skipped": self._num_skipped,
             "num_replaced": self._num_replaced,
@@ -243,36 +206,48 @@ class OnlineLearner:
             If an entry is missing or does not fit the parameters.
         """
         try:
-            learner = cls(**state["parameters"])
-            learner._random.bit_generator.state = state["random"]
-            learner._num_skipped = int(state["num_skipped"])
-            learner._num_replaced = int(state["num_replaced"])
-            num_atoms = learner._parameters["num_atoms"]
-            atoms = np.array(state["atoms"], np.float32)
-            if len(atoms):
-                learner._atoms = atoms.reshape(num_atoms, PATCH_PIXELS)
-            learner._pending = np.array(state["pending"], np.float32).reshape(-1, PATCH_PIXELS)
-            learner._recent = np.array(state["recent"], np.float32).reshape(-1, PATCH_PIXELS)
-            learner._sensing_matrix = np.array(state["sensing_matrix"]).reshape(-1, PATCH_PIXELS)
-            learner._metric = np.array(state["metric"], np.float32).reshape(-1, PATCH_PIXELS)
-            learner._statistics.restore(state)
-        except (KeyError, TypeError, ValueError) as error:
+            saved = Saved("state", state)
+            names = [field.name for field in fields(LearnerParameters)]
+            parameters = saved.mapping("parameters", names)
+            learner = cls(LearnerParameters(**{name: parameters.value(name) for name in names}))
+            learner._restore(saved)
+        except InvalidInputError as error:
             raise InvalidInputError(f"not the state of a learner: {error}") from error
         return learner
+
+    def _restore(self, saved: Saved) -> None:
+        num_atoms = self.parameters.num_atoms
+        self._random.bit_generator.state = saved.mapping("random").generator_state()
+        self._num_skipped = saved.integer("num_skipped")
+        self._num_replaced = saved.integer("num_replaced")
+        atoms = saved.array("atoms", np.float32, (None, PATCH_PIXELS))
+        norms = np.linalg.norm(atoms.astype(np.float64), axis=1)
+        if len(atoms) not in (0, num_atoms) or np.any(np.abs(norms - 1) > 1e-3):
+            saved.refuse("atoms", f"none, or {num_atoms} rows of unit norm")
+        self._atoms = atoms if len(atoms) else None
+        self._pending = saved.array("pending", np.float32, (None, PATCH_PIXELS))
+        self._recent = saved.array("recent", np.float32, (None, PATCH_PIXELS))
+        for name, rows in (("pending", self._pending), ("recent", self._recent)):
+            if len(rows) > num_atoms or not vary(rows).all():
+                saved.refuse(name, f"at most {num_atoms} rows that vary")
+        shape = self.parameters.num_measurements, PATCH_PIXELS
+        self._sensing_matrix = saved.array("sensing_matrix", np.float64, shape)
+        self._metric = saved.array("metric", np.float32, (PATCH_PIXELS, PATCH_PIXELS))
+        self._statistics.restore(saved)
 
     def _started_atoms(self) -> Float32Array:
         if self._atoms is None:
             raise InvalidInputError(
                 f"no dictionary yet: {len(self._pending)} usable patches have come, "
-                f"{self._parameters['num_atoms']} are needed"
+                f"{self.parameters.num_atoms} are needed"
             )
         return self._atoms
 
     def _start(self, atoms: npt.NDArray[Any]) -> None:
-        if atoms.shape != (self._parameters["num_atoms"], PATCH_PIXELS):
+        if atoms.shape != (self.parameters.num_atoms, PATCH_PIXELS):
             raise InvalidInputError(
                 f"dictionary has shape {atoms.T.shape}; allowed is "
-                f"({PATCH_PIXELS}, {self._parameters['num_atoms']})"
+                f"({PATCH_PIXELS}, {self.parameters.num_atoms})"
             )
         norms = np.linalg.norm(atoms.astype(np.float64), axis=1, keepdims=True)
         if not (np.isfinite(norms).all() and norms.min() > 0):
@@ -288,22 +263,20 @@ class OnlineLearner:
         return distinct
 
     def _forget(self) -> None:
-        self._statistics = RunningStatistics(self._parameters["num_atoms"], self._parameters["rho"])
+        self._statistics = RunningStatistics(self.parameters.num_atoms, self.parameters.rho)
 
     def _coder(self) -> Coder:
-        from cscodec.learning import _online
-
         atoms = self._started_atoms()
         num_atoms, num_pixels = atoms.shape
         columns, projector = np.empty((2, num_pixels, num_atoms), np.float32)
         gram = np.empty((num_atoms, num_atoms), np.float32)
-        _online.weigh_atoms(atoms, self._metric, columns, projector, gram)
-        return Coder(projector, gram, self._parameters["sparsity"])
+        kernels.weigh_atoms(atoms, self._metric, columns, projector, gram)
+        return Coder(projector, gram, self.parameters.sparsity)
 
     def _replace_seldom_used(self) -> None:
         atoms = self._started_atoms()
         usage = self.usage
-        seldom = np.flatnonzero(usage < self._parameters["replacement_share"] * usage.max())
+        seldom = np.flatnonzero(usage < self.parameters.replacement_share * usage.max())
         seldom = seldom[: len(self._recent)]
         if len(seldom) == 0:
             return
@@ -323,21 +296,7 @@ def update_atoms(atoms: Float32Array, a: Float64Array, b: Float64Array) -> None:
     a, b : ndarray, (L, L) and (L, 64) float64
         A and Bᵀ.
     """
-    from cscodec.learning import _online
-
     num_atoms, num_pixels = atoms.shape
-    _online.update_atoms(
-        atoms,
-        a,
-        b,
-        np.zeros((_online.BLOCK, num_atoms), np.float32),
-        np.empty((_online.BLOCK, num_pixels), np.float32),
-        np.empty((_online.BLOCK, num_pixels), np.float32),
-        np.empty(num_pixels, np.float32),
-    )
-
-
-def _check_range(name: str, value: float, lowest: float, highest: float) -> None:
-    if not lowest <= value <= highest:
-        above = f"values >= {lowest:g}" if highest == np.inf else f"{lowest:g}..{highest:g}"
-        raise InvalidInputError(f"{name} is {value}; allowed are {above}")
+    room = np.zeros((2, kernels.BLOCK, num_pixels), np.float32)
+    shares = np.zeros((kernels.BLOCK, num_atoms), np.float32)
+    kernels.update_atoms(atoms, a, b, shares, *room, np.empty(num_pixels, np.float32))

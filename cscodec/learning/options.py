@@ -7,16 +7,16 @@ read. Importing this module is cheap, so the command line takes its defaults fro
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cscodec.errors import InvalidInputError
+from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS
 
 METHODS = ("online", "s-dcs", "bl", "robust", "random", "ksvd", "mod", "pca")
-MAX_MEASUREMENTS = 63  #: the patch mean is measurement zero and not counted
-MAX_ATOMS = 4096
 STATISTICS = ("restart", "keep")
 
 #: The methods that weigh errors by γ, and each one's own choice.
@@ -24,6 +24,8 @@ GAMMAS = {"online": 1 / 32, "s-dcs": 1 / 32, "bl": 1 / 256}
 #: Parameters that only the online method has, and those that only batch methods have.
 ONLINE_ONLY = ("rho", "batch_size", "dictionary_iterations", "outer_iterations", "statistics")
 BATCH_ONLY = ("iterations", "patches", "parameters")
+
+MAX_TRAINING_PIXELS = 50_000_000  #: larger pictures are skipped
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,55 @@ class TrainingOptions:
             if setting not in ("", None):
                 words += [flag(name), str(setting)]
         return shlex.join(words)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a training run is named, watched, stopped and limited.
+
+    Attributes
+    ----------
+    name, licence : str
+        Of the model, and of the pictures; recorded in it.
+    test_folder : path, optional
+        Pictures that the finished model is measured on, whole; the result is recorded in it.
+    validate_every : int
+        Dictionary iterations between two validations, which are recorded too.
+    checkpoint : path, optional
+        Where the run leaves its state (online method only).
+    checkpoint_every : int
+        Dictionary iterations between two checkpoints.
+    resume : bool
+        Go on from ``checkpoint`` if it exists; the model is then bit for bit that of a run that
+        was never interrupted.
+    max_pixels : int
+        Larger pictures are skipped.
+    """
+
+    name: str = "model"
+    licence: str = ""
+    test_folder: str | os.PathLike[str] | None = None
+    validate_every: int = 500
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int = 500
+    resume: bool = False
+    max_pixels: int = MAX_TRAINING_PIXELS
+
+    def check(self, options: TrainingOptions) -> None:
+        """Refuse what cannot be had with these options.
+
+        Raises
+        ------
+        InvalidInputError
+            With the flag.
+        """
+        for name in ("validate_every", "checkpoint_every"):
+            if (every := getattr(self, name)) < 1:
+                raise InvalidInputError(f"{flag(name)} is {every}; allowed is 1 or more")
+        if self.resume and self.checkpoint is None:
+            raise InvalidInputError("--resume needs --checkpoint")
+        if self.checkpoint is not None and options.method != "online":
+            raise InvalidInputError("--checkpoint works with --method online only")
 
 
 def flag(name: str) -> str:

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.bitstream.contexts import CoderTables, TileState, encode_with, neutral_tables
-from cscodec.bitstream.layout import (
+from cscodec.bitstream.quantize import scaled
+from cscodec.bitstream.tables import CoderTables, neutral_tables
+from cscodec.bitstream.tiles import TileState, encode_with, magnitudes_at
+from cscodec.encoding import RATE_WEIGHT, measure_colours
+from cscodec.layout import (
     CHROMA,
     LAYERS,
     LUMA,
@@ -30,8 +33,6 @@ from cscodec.bitstream.layout import (
     SIGNED,
     VALUE_CLIP,
 )
-from cscodec.bitstream.quantize import scaled
-from cscodec.encoding import RATE_WEIGHT, measure_colours
 from cscodec.model import Model
 
 Array = npt.NDArray[Any]
@@ -80,8 +81,44 @@ def train_tables(
         if sets:
             _fit_predictors(tables, plane, sets)
         report(0.1 + 0.3 * (plane + 1) / NUM_PLANES)
-    _train_states(tables, measured, generator, lambda share: report(0.4 + 0.6 * share))
+    train_states(tables, measured, generator, lambda share: report(0.4 + 0.6 * share))
     return tables
+
+
+def train_states(
+    tables: dict[str, Array],
+    pictures: Sequence[Sequence[Float32Array]],
+    generator: np.random.Generator,
+    report: Callable[[float], None],
+) -> None:
+    """Let one adaptive state code all pictures at all steps, in random order, and keep it.
+
+    Parameters
+    ----------
+    tables : dict of ndarray
+        The predictors are used; slots, counts and weights are filled in.
+    pictures : sequence of sequence of ndarray
+        Measurements of the planes of each, as :func:`measure_colours` gives them.
+    generator : numpy.random.Generator
+        Chooses steps and the order of pictures.
+    report : callable
+        Called with the fraction done.
+    """
+    frozen = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
+    mixers = [frozen.mixer(plane) for plane in range(NUM_PLANES)]
+    jobs = [(index, step) for index in range(len(pictures)) for step in _STATE_STEPS]
+    for done, number in enumerate(generator.permutation(len(jobs))):
+        index, step = jobs[number]
+        step *= 2 ** generator.uniform(-0.25, 0.25)
+        wanted = [scaled(plane, step) for plane in pictures[index]]
+        state = TileState([plane.shape[:2] for plane in wanted], frozen, NUM_MEASUREMENTS - 1)
+        state.mixers = mixers[: len(wanted)]
+        encode_with(state, wanted, RATE_WEIGHT)
+        report((done + 1) / len(jobs))
+    for plane, mixer in enumerate(mixers):
+        tables["slots"][plane] = mixer.slots >> 16
+        tables["counts"][plane] = np.minimum(mixer.slots & 1023, _COUNT_CAP)
+        tables["weights"][plane] = mixer.weights
 
 
 def _fit_predictors(
@@ -199,8 +236,6 @@ def _features(
 
 
 def _luma_sizes(luma: Float32Array, shape: tuple[int, int]) -> Float32Array:
-    from cscodec.bitstream.contexts import magnitudes_at
-
     framed = np.zeros((luma.shape[0] + 2, luma.shape[1] + 2, NUM_MEASUREMENTS), np.int16)
     framed[1:-1, 1:-1] = luma
     sizes = magnitudes_at(framed, shape)[1:-1, 1:-1].astype(np.float32)
@@ -251,27 +286,3 @@ def _positive_ridge(products: Array, targets: Array, columns: Array) -> tuple[Ar
 
 def _int16(values: Array) -> Array:
     return np.clip(np.rint(values), -32768, 32767).astype(np.int16)
-
-
-def _train_states(
-    tables: dict[str, Array],
-    pictures: Sequence[Sequence[Float32Array]],
-    generator: np.random.Generator,
-    report: Callable[[float], None],
-) -> None:
-    """Let one adaptive state code all pictures at all steps, in random order, and keep it."""
-    frozen = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
-    mixers = [frozen.mixer(plane) for plane in range(NUM_PLANES)]
-    jobs = [(index, step) for index in range(len(pictures)) for step in _STATE_STEPS]
-    for done, number in enumerate(generator.permutation(len(jobs))):
-        index, step = jobs[number]
-        step *= 2 ** generator.uniform(-0.25, 0.25)
-        wanted = [scaled(plane, step) for plane in pictures[index]]
-        state = TileState([plane.shape[:2] for plane in wanted], frozen, NUM_MEASUREMENTS - 1)
-        state.mixers = mixers[: len(wanted)]
-        encode_with(state, wanted, RATE_WEIGHT)
-        report((done + 1) / len(jobs))
-    for plane, mixer in enumerate(mixers):
-        tables["slots"][plane] = mixer.slots >> 16
-        tables["counts"][plane] = np.minimum(mixer.slots & 1023, _COUNT_CAP)
-        tables["weights"][plane] = mixer.weights

@@ -6,16 +6,16 @@ batch, as the paper writes it, what is new is enlarged, until numbers get too la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.layout import PATCH_PIXELS
+from cscodec.learning.saved import Saved
 from cscodec.learning.statistics import Coder
 from cscodec.parallel import parallel_map
-from cscodec.sensing.patches import PATCH_PIXELS
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
@@ -98,17 +98,19 @@ class RunningStatistics:
             "usage": np.append(self._enlarged_usage, self._weight),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, saved: Saved) -> None:
         """Go on bit for bit where :meth:`state` was taken, with as many atoms and the same ρ.
 
         Raises
         ------
-        KeyError, TypeError, ValueError
-            If an entry is missing or does not fit.
+        InvalidInputError
+            If an entry does not fit.
         """
         num_atoms = len(self.A)
-        self.iteration, self.num_samples = int(state["iteration"]), int(state["num_samples"])
-        self.A = np.array(state["A"], np.float64).reshape(num_atoms, num_atoms)
-        self.B = np.array(state["B"], np.float64).reshape(num_atoms, PATCH_PIXELS)
-        usage = np.array(state["usage"], np.float64).reshape(num_atoms + 1)
+        self.iteration, self.num_samples = saved.integer("iteration"), saved.integer("num_samples")
+        self.A = saved.array("A", np.float64, (num_atoms, num_atoms))
+        self.B = saved.array("B", np.float64, (num_atoms, PATCH_PIXELS))
+        usage = saved.array("usage", np.float64, (num_atoms + 1,))
+        if usage.min() < 0 or not 1 <= usage[-1] <= _LARGEST_WEIGHT:
+            saved.refuse("usage", f"values >= 0, the last in 1..{_LARGEST_WEIGHT:g}")
         self._enlarged_usage, self._weight = usage[:-1].copy(), float(usage[-1])

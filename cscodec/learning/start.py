@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from cscodec.errors import InvalidInputError
 from cscodec.learning.corpus import Corpus
-from cscodec.learning.online import OnlineLearner
+from cscodec.learning.online import LearnerParameters, OnlineLearner
 from cscodec.learning.options import GAMMAS, TrainingOptions
 
 _START_PATCHES = 8  # per atom, to choose the first dictionary from
 _MAX_START_BATCHES = 100
+
+
+def learner_parameters(options: TrainingOptions) -> LearnerParameters:
+    """Return what a run with these options asks of its learner."""
+    return LearnerParameters(
+        num_measurements=options.measurements,
+        num_atoms=options.atoms,
+        sparsity=options.sparsity,
+        gamma=GAMMAS["online"] if options.gamma is None else options.gamma,
+        rho=options.rho,
+        seed=options.seed,
+    )
 
 
 def start_learner(options: TrainingOptions, corpus: Corpus) -> OnlineLearner:
@@ -19,14 +31,7 @@ def start_learner(options: TrainingOptions, corpus: Corpus) -> OnlineLearner:
     InvalidInputError
         If the pictures do not hold enough usable patches.
     """
-    learner = OnlineLearner(
-        num_measurements=options.measurements,
-        num_atoms=options.atoms,
-        sparsity=options.sparsity,
-        gamma=GAMMAS["online"] if options.gamma is None else options.gamma,
-        rho=options.rho,
-        seed=options.seed,
-    )
+    learner = OnlineLearner(learner_parameters(options))
     size = max(options.batch_size, min(_START_PATCHES * options.atoms, corpus.window_size))
     for _ in range(_MAX_START_BATCHES):
         learner.partial_fit(corpus.next_batch(size))

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
-from cscodec.sensing.pursuit import pursuit_room
+from cscodec.kernels.online import Sums, code_patches
+from cscodec.kernels.pursuit import Codes, PursuitRoom
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
@@ -104,21 +105,20 @@ class Coder:
         usage: Float64Array,
     ) -> None:
         """Add ``weight`` times the patches' sums to A (L, L), Bᵀ (L, 64) and usage (L,)."""
-        from cscodec.learning import _online
-
         size, num_atoms = min(_GROUP, max(1, len(patches))), len(self.gram)
-        _online.code_patches(
+        codes = Codes(
+            np.empty((size, self.sparsity), np.int32),
+            np.empty((size, self.sparsity), np.float32),
+            np.empty(size, np.int32),
+        )
+        code_patches(
             patches,
             self.projector,
             self.gram,
             weight,
             np.empty((size, num_atoms), np.float32),
             np.full(size, np.inf),
-            *pursuit_room(num_atoms, self.sparsity),
-            np.empty((size, self.sparsity), np.int32),
-            np.empty((size, self.sparsity), np.float32),
-            np.empty(size, np.int32),
-            a,
-            b,
-            usage,
+            PursuitRoom.of(num_atoms, self.sparsity),
+            codes,
+            Sums(a, b, usage),
         )

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.layout import PATCH_PIXELS
 from cscodec.model import System
-from cscodec.sensing.patches import PATCH_PIXELS
 
 
 def make_system(sensing_matrix: npt.NDArray[Any], dictionary: npt.NDArray[Any]) -> System:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,11 +24,11 @@ from cscodec.learning.checkpoint import (
     Checkpoint,
     check_configuration,
     load_checkpoint,
+    not_a_checkpoint,
     save_checkpoint,
 )
 from cscodec.learning.corpus import (
     MAX_HELD_OUT,
-    MAX_TRAINING_PIXELS,
     Channel,
     Corpus,
     PictureFile,
@@ -38,8 +38,9 @@ from cscodec.learning.corpus import (
 )
 from cscodec.learning.interrupt import deferred_interrupt
 from cscodec.learning.online import OnlineLearner
-from cscodec.learning.options import TrainingOptions
+from cscodec.learning.options import RunSettings, TrainingOptions
 from cscodec.learning.record import describe_data, make_model, record_test
+from cscodec.learning.run_state import Matrices, RunState, Unfinished
 from cscodec.learning.start import start_learner
 from cscodec.learning.systems import make_system
 from cscodec.learning.validation import (
@@ -49,7 +50,7 @@ from cscodec.learning.validation import (
     read_planes,
 )
 from cscodec.model import Model
-from cscodec.sensing.patches import extract_patches
+from cscodec.transform.patches import extract_patches
 
 VALIDATION_SIDE = 256  #: pixels; centres of held-out pictures, so that a measurement takes moments
 _CHANNELS: tuple[Channel, ...] = ("luma", "chroma")
@@ -79,15 +80,8 @@ class Progress:
 def train(
     folders: Sequence[str | os.PathLike[str]],
     options: TrainingOptions | None = None,
+    settings: RunSettings | None = None,
     *,
-    name: str = "model",
-    licence: str = "",
-    test_folder: str | os.PathLike[str] | None = None,
-    validate_every: int = 500,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 500,
-    resume: bool = False,
-    max_pixels: int = MAX_TRAINING_PIXELS,
     progress: Callable[[Progress], None] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -99,20 +93,9 @@ def train(
     folders : sequence of path
         Searched recursively. One picture in 16 is held out for validation.
     options : TrainingOptions, optional
-        The paper's by default.
-    name, licence : str
-        Of the model, and of the pictures; recorded in it.
-    test_folder : path, optional
-        Pictures that the finished model is measured on, whole; the result is recorded in it.
-    validate_every, checkpoint_every : int
-        Dictionary iterations between two validations, and between two checkpoints.
-    checkpoint : path, optional
-        Where the run leaves its state (online method only).
-    resume : bool
-        Go on from ``checkpoint`` if it exists; the model is then bit for bit that of a run that
-        was never interrupted.
-    max_pixels : int
-        Larger pictures are skipped.
+        What is learned, and how; as in the paper by default.
+    settings : RunSettings, optional
+        Names, validation, checkpoints and limits.
     progress : callable, optional
         Called after every batch of the online method.
     executor, workers
@@ -126,40 +109,28 @@ def train(
         After Ctrl-C in the main thread: the batch was finished and the checkpoint written.
     """
     options = options or TrainingOptions()
+    settings = settings or RunSettings()
     options.check()
-    for label, every in (("validate", validate_every), ("checkpoint", checkpoint_every)):
-        if every < 1:
-            raise InvalidInputError(f"--{label}-every is {every}; allowed is 1 or more")
-    if resume and checkpoint is None:
-        raise InvalidInputError("--resume needs --checkpoint")
-    if checkpoint is not None and options.method != "online":
-        raise InvalidInputError("--checkpoint works with --method online only")
-    if test_folder is not None:
-        list_pictures([test_folder])  # refused now rather than after all the work
+    settings.check(options)
+    if settings.test_folder is not None:
+        list_pictures([settings.test_folder])  # refused now rather than after all the work
     training, held_out = split_pictures(list_pictures(folders))
-    run = _Run(
-        options,
-        training,
-        held_out,
-        validate_every=validate_every,
-        checkpoint=None if checkpoint is None else Path(checkpoint),
-        checkpoint_every=checkpoint_every,
-        max_pixels=max_pixels,
-        progress=progress or (lambda _: None),
-        executor=executor,
-        workers=workers,
-    )
+    callback = progress or (lambda _: None)
+    run = _Run(options, settings, training, held_out, callback, executor, workers)
     # One BLAS thread, whatever the machine has: sums keep their order, and so their last bits.
     with threadpool_limits(1, "blas"):
-        if resume:
+        if settings.resume:
             run.resume()
         run.learn("luma")
         if options.chroma:
             run.learn("chroma")
-        model = run.finish(name, folders, licence)
-        if test_folder is not None:
+        model = run.finish(folders)
+        if settings.test_folder is not None:
             model = record_test(
-                model, test_folder, sparsity=options.sparsity, max_pixels=max_pixels
+                model,
+                settings.test_folder,
+                sparsity=options.sparsity,
+                max_pixels=settings.max_pixels,
             )
     return model
 
@@ -169,52 +140,42 @@ class _Run:
     """One training run: what it was asked, and what it has learned so far."""
 
     options: TrainingOptions
+    settings: RunSettings
     training: list[PictureFile]
     held_out: list[PictureFile]
-    validate_every: int
-    checkpoint: Path | None
-    checkpoint_every: int
-    max_pixels: int
     progress: Callable[[Progress], None]
     executor: Executor | None
     workers: int | None
-    # From here on: what a checkpoint keeps.
-    systems: dict[str, dict[str, npt.NDArray[Any]]] = field(default_factory=dict)
-    history: dict[str, list[dict[str, float]]] = field(default_factory=dict)
-    skipped_pictures: dict[str, str] = field(default_factory=dict)
-    skipped_patches: dict[str, int] = field(default_factory=dict)
-    unfinished: Mapping[str, Any] = field(default_factory=dict)  # state of a half-learned channel
+    state: RunState = field(default_factory=RunState)
 
     def learn(self, channel: Channel) -> None:
         """Learn one channel's system, unless the checkpoint already had it."""
-        if channel in self.systems:
+        state = self.state
+        if channel in state.systems:
             return
         corpus = Corpus(
             self.training,
             channel=channel,
             seed=self.options.seed,
-            max_pixels=self.max_pixels,
+            max_pixels=self.settings.max_pixels,
             workers=self.workers,
         )
         planes = self.validation_planes(channel)
         if self.options.method == "online":
             with deferred_interrupt() as interrupted:
                 learner = self._learn_online(channel, corpus, planes, interrupted)
-            self.skipped_patches[channel] = learner.num_skipped
-            self._keep(channel, learner.sensing_matrix, learner.dictionary)
+            state.skipped_patches[channel] = learner.num_skipped
+            state.systems[channel] = Matrices(learner.sensing_matrix, learner.dictionary)
         else:
             from cscodec.learning.batch import learn_from_batch
 
             patches = np.concatenate([extract_patches(plane) for plane in planes])
             learned = learn_from_batch(self.options, corpus, patches)
-            self.history[channel] = learned.history
-            self._keep(channel, learned.sensing_matrix, learned.dictionary)
-        self.skipped_pictures.update(corpus.skipped)
-        self.unfinished = {}
+            state.history[channel] = learned.history
+            state.systems[channel] = Matrices(learned.sensing_matrix, learned.dictionary)
+        state.skipped_pictures.update(corpus.skipped)
+        state.unfinished = None
         self.save()
-
-    def _keep(self, channel: Channel, phi: npt.NDArray[Any], psi: npt.NDArray[Any]) -> None:
-        self.systems[channel] = {"sensing_matrix": phi, "dictionary": psi}
 
     def _learn_online(
         self,
@@ -224,34 +185,29 @@ class _Run:
         interrupted: Callable[[], bool],
     ) -> OnlineLearner:
         """Algorithm 1."""
-        options = self.options
+        options, settings = self.options, self.settings
         total = options.outer_iterations * options.dictionary_iterations
         done = 0
-        if self.unfinished:
-            learner = OnlineLearner.from_state(self.unfinished["learner"])
-            corpus.restore(self.unfinished["corpus"])
-            done = int(self.unfinished["iteration"])
+        if (begun := self.state.unfinished) is not None:
+            learner, done = begun.learner, begun.iteration
+            corpus.restore(begun.corpus)
         else:
             learner = start_learner(options, corpus)
-        history = self.history.setdefault(channel, [])
+        history = self.state.history.setdefault(channel, [])
         for iteration in range(done + 1, total + 1):
             if (iteration - 1) % options.dictionary_iterations == 0:
                 learner.update_sensing_matrix(forget=options.statistics == "restart")
             batch = corpus.next_batch(options.batch_size)
             learner.partial_fit(batch, executor=self.executor, workers=self.workers or 1)
             quality = None
-            if iteration % self.validate_every == 0 or iteration == total:
+            if iteration % settings.validate_every == 0 or iteration == total:
                 system = make_system(learner.sensing_matrix, learner.dictionary)
                 quality = measure_quality(planes, system, sparsity=options.sparsity)
                 history.append({"iteration": iteration, **asdict(quality)})
             self.progress(Progress(channel, iteration, total, quality))
             stop = interrupted()
-            if stop or iteration % self.checkpoint_every == 0:
-                self.unfinished = {
-                    "iteration": iteration,
-                    "learner": learner.state(),
-                    "corpus": corpus.state(),
-                }
+            if stop or iteration % settings.checkpoint_every == 0:
+                self.state.unfinished = Unfinished(iteration, learner, corpus.state())
                 self.save()
             if stop:
                 raise KeyboardInterrupt
@@ -265,8 +221,8 @@ class _Run:
                 pictures,
                 channel,
                 max_side=VALIDATION_SIDE,
-                max_pixels=self.max_pixels,
-                skipped=self.skipped_pictures,
+                max_pixels=self.settings.max_pixels,
+                skipped=self.state.skipped_pictures,
             )
             if planes:
                 return planes
@@ -274,9 +230,10 @@ class _Run:
             f"no picture to validate on has {channel} of 16 x 16 pixels or more; add larger ones"
         )
 
-    def finish(self, name: str, folders: Sequence[str | os.PathLike[str]], licence: str) -> Model:
+    def finish(self, folders: Sequence[str | os.PathLike[str]]) -> Model:
         """Measure what was learned on held-out pictures and make the model."""
-        systems = {channel: make_system(**arrays) for channel, arrays in self.systems.items()}
+        state, settings = self.state, self.settings
+        systems = {channel: found.system() for channel, found in state.systems.items()}
         held_out = {}
         for channel in _CHANNELS:
             if channel in systems:
@@ -286,14 +243,19 @@ class _Run:
                 )
         data = describe_data(
             folders,
-            licence,
+            settings.licence,
             self.training,
             self.held_out,
-            self.skipped_pictures,
-            self.skipped_patches,
+            state.skipped_pictures,
+            state.skipped_patches,
         )
         model = make_model(
-            name, self.options, systems, data=data, held_out=held_out, history=self.history
+            settings.name,
+            self.options,
+            systems,
+            data=data,
+            held_out=held_out,
+            history=state.history,
         )
         if self.options.wants_codec_tables:
             from cscodec.learning.coding import learn_coding
@@ -305,7 +267,7 @@ class _Run:
 
     def _pictures(self) -> Iterator[Uint8Array]:
         for picture in self.training:
-            pixels = read_pixels(picture, self.max_pixels, self.skipped_pictures)
+            pixels = read_pixels(picture, self.settings.max_pixels, self.state.skipped_pictures)
             if pixels is not None:
                 yield pixels
 
@@ -315,25 +277,24 @@ class _Run:
         digest = hashlib.sha256(listing.encode()).hexdigest()[:16]
         return {
             **self.options.as_dict(),
-            "validate_every": self.validate_every,
-            "max_pixels": self.max_pixels,
+            "validate_every": self.settings.validate_every,
+            "max_pixels": self.settings.max_pixels,
             "pictures": f"{len(self.training)} (listing {digest})",
         }
 
     def save(self) -> None:
         """Write the checkpoint, if one is wanted."""
-        if self.checkpoint is not None:
-            state = {key: getattr(self, key) for key in _SAVED}
-            save_checkpoint(self.checkpoint, Checkpoint(self._configuration(), state))
+        if (path := self.settings.checkpoint) is not None:
+            save_checkpoint(path, Checkpoint(self._configuration(), self.state.as_mapping()))
 
     def resume(self) -> None:
         """Take up the checkpoint, if there is one yet."""
-        if self.checkpoint is None or not self.checkpoint.exists():
+        path = self.settings.checkpoint
+        if path is None or not Path(path).exists():
             return
-        saved = load_checkpoint(self.checkpoint)
-        check_configuration(self.checkpoint, saved.configuration, self._configuration())
-        for key in _SAVED:
-            setattr(self, key, saved.state[key])
-
-
-_SAVED = ("systems", "history", "skipped_pictures", "skipped_patches", "unfinished")
+        saved = load_checkpoint(path)
+        check_configuration(path, saved.configuration, self._configuration())
+        try:
+            self.state = RunState.from_mapping(saved.state, self.options)
+        except InvalidInputError as error:
+            raise not_a_checkpoint(path, error) from error

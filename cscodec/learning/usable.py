@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
-from cscodec.sensing.patches import PATCH_PIXELS, remove_mean
+from cscodec.layout import PATCH_PIXELS
+from cscodec.transform.patches import remove_mean
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -32,14 +33,21 @@ def usable_patches(patches: npt.ArrayLike) -> Float32Array:
     InvalidInputError
         If ``patches`` does not have shape (n, 64).
     """
-    rows = np.asarray(patches)
+    rows = np.ascontiguousarray(patches)  # as whose bits they are compared
     if rows.ndim != 2 or rows.shape[1] != PATCH_PIXELS:
         raise InvalidInputError(f"patches have shape {rows.shape}; allowed is (n, {PATCH_PIXELS})")
     with np.errstate(invalid="ignore", over="ignore"):  # what overflows is removed
         usable, _ = remove_mean(rows)
-        energies = np.einsum("ij,ij->i", usable, usable)
-    varied = (energies > 0) & (energies < _LARGEST_ENERGY)  # false for NaN
+    varied = vary(usable)
     return distinct_rows(usable if varied.all() else usable[varied])
+
+
+def vary(patches: Float32Array) -> npt.NDArray[np.bool_]:
+    """Say which zero-mean patches, (n, 64), vary at all, and by less than 1e6."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        energies = np.einsum("ij,ij->i", patches, patches)
+    varied: npt.NDArray[np.bool_] = (energies > 0) & (energies < _LARGEST_ENERGY)  # not NaN
+    return varied
 
 
 def distinct_rows(rows: Float32Array) -> Float32Array:

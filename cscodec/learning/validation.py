@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.choices import DECODERS
+from cscodec.layout import PATCH_SIZE
 from cscodec.learning.corpus import (
     Channel,
     PictureFile,
@@ -20,10 +22,9 @@ from cscodec.learning.corpus import (
     read_pixels,
 )
 from cscodec.model import System
-from cscodec.sensing.patches import PATCH_SIZE, assemble_patches
 from cscodec.sensing.reconstruct import decode_measurements, measure_plane, refine_unquantised
+from cscodec.transform.patches import assemble_patches
 
-DECODERS = ("omp", "linear", "consistent", "refine")
 PROTOCOL = (
     "unquantised: patch mean and M measurements in floats; 8-bit output; "
     "mean over pictures, of held-out ones the centres"
@@ -64,7 +65,7 @@ def read_planes(
     return planes
 
 
-def restore_plane(
+def sense_and_restore(
     plane: Uint8Array, system: System, decoder: str = "omp", *, sparsity: int = 4
 ) -> Uint8Array:
     """Sense a plane without quantisation and decode it again.
@@ -98,7 +99,7 @@ def measure_quality(
     """Return the mean quality of planes restored by one decoder."""
     from cscodec.evaluation.metrics import psnr_db, ssim
 
-    restored = [restore_plane(plane, system, decoder, sparsity=sparsity) for plane in planes]
+    restored = [sense_and_restore(plane, system, decoder, sparsity=sparsity) for plane in planes]
     pairs = list(zip(planes, restored, strict=True))
     # A plane restored without error (a constant one) has infinite PSNR; it counts as 99 dB.
     return Quality(

@@ -22,12 +22,11 @@ from imageio.core.request import URI_BYTES, InitializationError, IOMode, Request
 from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 
 import cscodec
+from cscodec.arrays import Pixels
 from cscodec.bitstream.container import SIGNATURE
 
 NAME = "cscodec"
 SUFFIX = ".csc"
-
-Pixels = npt.NDArray[np.uint8]
 
 
 class CscPlugin(PluginV3):  # type: ignore[misc]

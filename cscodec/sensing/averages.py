@@ -13,16 +13,20 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array
 from cscodec.errors import InvalidInputError
+from cscodec.kernels.pursuit import Codes, PursuitRoom
+from cscodec.kernels.similar_average import Cosines, Planes, SimilarRoom, add_similar_band
+from cscodec.kernels.sparse_average import Atoms, Band, GroupRoom, add_sparse_band
+from cscodec.layout import PATCH_PIXELS, PATCH_SIZE
 from cscodec.parallel import parallel_map
-from cscodec.sensing.patches import PATCH_PIXELS, PATCH_SIZE
-from cscodec.sensing.pursuit import multiplied, pursuit_room
+from cscodec.transform.product import multiplied
 
-Float32Array = npt.NDArray[np.float32]
 Positions = npt.NDArray[np.int64]
 
 #: Rows of patches averaged as one piece of work; fixed, as it determines the order of sums.
 _BAND = 32
+_GROUP = 64  # patches coded together: their correlations with 256 atoms take 64 KiB
 #: How far similar patches are looked for: up, down, left, right. 32 columns suit vector units.
 _REACH = (10, 10, 16, 15)
 
@@ -62,8 +66,6 @@ def sparse_average(
     InvalidInputError
         If a parameter is out of range or a shape does not fit.
     """
-    from cscodec.sensing import _refine
-
     atoms = np.ascontiguousarray(np.asarray(dictionary, np.float32).T)
     if atoms.ndim != 2 or atoms.shape[1] != PATCH_PIXELS:
         raise InvalidInputError(
@@ -75,39 +77,17 @@ def sparse_average(
             f"1..{PATCH_SIZE}, 1..{PATCH_PIXELS} and values >= 0"
         )
     columns_of_atoms = np.ascontiguousarray(atoms.T)
-    gram = multiplied(atoms, columns_of_atoms)
-    group = _refine.GROUP
+    known = Atoms(columns_of_atoms, atoms, multiplied(atoms, columns_of_atoms))
 
-    def average(
-        padded: Float32Array,
-        tops: Positions,
-        lefts: Positions,
-        first_row: int,
-        total: Float32Array,
-        weight: Float32Array,
-    ) -> None:
-        _refine.average_band(
-            padded,
-            tops,
-            lefts,
-            columns_of_atoms,
-            atoms,
-            gram,
-            error,
-            *pursuit_room(len(atoms), max_atoms),
-            np.empty((group, PATCH_PIXELS), np.float32),
-            np.empty((group, len(atoms)), np.float32),
-            np.empty(group, np.float64),
-            np.empty(group, np.float32),
-            np.empty(group, np.int64),
-            np.empty((group, max_atoms), np.int32),
-            np.empty((group, max_atoms), np.float32),
-            np.empty(group, np.int32),
-            np.empty(PATCH_SIZE, np.float32),
-            first_row,
-            total,
-            weight,
+    def average(padded: Float32Array, tops: Positions, lefts: Positions, band: Band) -> None:
+        codes = Codes(
+            np.empty((_GROUP, max_atoms), np.int32),
+            np.empty((_GROUP, max_atoms), np.float32),
+            np.empty(_GROUP, np.int32),
         )
+        pursuit = PursuitRoom.of(len(atoms), max_atoms)
+        group = GroupRoom.of(_GROUP, len(atoms))
+        add_sparse_band(padded, tops, lefts, known, error, pursuit, codes, group, band)
 
     return _banded(plane, stride, (0, 0), average, workers)
 
@@ -156,8 +136,6 @@ def similar_average(
     After Dabov, Foi, Katkovnik and Egiazarian, "Image denoising by sparse 3-D transform-domain
     collaborative filtering", 2007: its first stage, or the second with a guide.
     """
-    from cscodec.sensing import _similar
-
     if not (1 <= stride <= PATCH_SIZE and threshold >= 0):
         raise InvalidInputError(
             f"stride is {stride}, threshold {threshold}; allowed are 1..{PATCH_SIZE} and "
@@ -168,37 +146,14 @@ def similar_average(
     clean = None if guide is None else _padded(guide)
     if clean is not None and clean.shape != _padded(plane).shape:
         raise InvalidInputError(f"guide has shape {clean.shape}, unlike the plane")
-    cosines = cosine_basis()
-    transposed = np.ascontiguousarray(cosines.T)
+    basis = cosine_basis()
+    cosines = Cosines(np.ascontiguousarray(basis.T), basis)
     reach = np.array(_REACH)
 
-    def average(
-        padded: Float32Array,
-        tops: Positions,
-        lefts: Positions,
-        first_row: int,
-        total: Float32Array,
-        weight: Float32Array,
-    ) -> None:
-        _similar.average_similar_band(
-            padded,
-            padded if clean is None else clean,
-            clean is not None,
-            tops,
-            lefts,
-            reach,
-            threshold,
-            transposed,
-            cosines,
-            np.empty(_REACH[2] + _REACH[3] + 1, np.float32),
-            np.empty(group_size, np.float32),
-            np.empty(group_size, np.int64),
-            np.empty(group_size, np.int64),
-            *(np.empty((group_size, PATCH_PIXELS), np.float32) for _ in range(3)),
-            first_row,
-            total,
-            weight,
-        )
+    def average(padded: Float32Array, tops: Positions, lefts: Positions, band: Band) -> None:
+        planes = Planes(padded, padded if clean is None else clean, clean is not None)
+        room = SimilarRoom.of(_REACH[2] + _REACH[3] + 1, group_size)
+        add_similar_band(planes, tops, lefts, reach, threshold, cosines, room, band)
 
     return _banded(plane, stride, _REACH[:2], average, workers)
 
@@ -215,7 +170,7 @@ def _banded(
     plane: npt.ArrayLike,
     stride: int,
     reach: tuple[int, int],
-    average: Callable[[Float32Array, Positions, Positions, int, Float32Array, Float32Array], None],
+    average: Callable[[Float32Array, Positions, Positions, Band], None],
     workers: int,
 ) -> Float32Array:
     # Bands of patch rows are summed apart and then added in order: the same sums on any number of
@@ -229,10 +184,9 @@ def _banded(
     def band(tops: Positions) -> tuple[slice, Float32Array, Float32Array]:
         first_row = max(0, int(tops[0]) - reach[0])
         covered = slice(first_row, int(tops[-1]) + reach[1] + PATCH_SIZE)
-        part = np.zeros_like(padded[covered])
-        share = np.zeros_like(part)
-        average(padded, tops, columns, first_row, part, share)
-        return covered, part, share
+        sums = Band(first_row, *(np.zeros_like(padded[covered]) for _ in range(2)))
+        average(padded, tops, columns, sums)
+        return covered, sums.total, sums.weight
 
     bands = [rows[first : first + _BAND] for first in range(0, len(rows), _BAND)]
     for covered, part, share in parallel_map(band, bands, workers):

@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float64Array
 from cscodec.errors import InvalidInputError
-
-Float64Array = npt.NDArray[np.float64]
 
 
 def design_sensing_matrix(dictionary: npt.ArrayLike, num_measurements: int) -> Float64Array:

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array
 from cscodec.errors import InvalidInputError
+from cscodec.kernels.pursuit import Codes, PursuitRoom, pursue_correlations
 from cscodec.parallel import parallel_map
-from cscodec.sensing._multiply import multiply_kernel
-
-Float32Array = npt.NDArray[np.float32]
+from cscodec.transform.product import multiplied
 
 #: Signals per kernel call: their correlations with 256 atoms stay in a core's cache.
 _CHUNK = 256
@@ -228,28 +227,6 @@ def omp_reference(
     return SparseCodes(indices, values, counts)
 
 
-def multiplied(left: Float32Array, right: Float32Array) -> Float32Array:
-    """Return ``left @ right`` in float32, the same bits on every CPU (BLAS promises no such thing).
-
-    Parameters
-    ----------
-    left : ndarray, (n, N) float32, C-contiguous
-    right : ndarray, (N, L) float32, C-contiguous
-
-    Raises
-    ------
-    InvalidInputError
-        If the shapes do not fit.
-    """
-    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
-        raise InvalidInputError(
-            f"matrices of shapes {left.shape} and {right.shape} have no product"
-        )
-    product = np.empty((len(left), right.shape[1]), np.float32)
-    multiply_kernel(left, right, product)
-    return product
-
-
 def pursue_unchecked(
     correlations: Float32Array,
     gram: Float32Array,
@@ -269,42 +246,16 @@ def pursue_unchecked(
         Squared norms of the signals; without, ``error`` is not looked at.
     error : float
     """
-    from cscodec.sensing import _pursuit
-
     num_signals, num_atoms = correlations.shape
-    codes = SparseCodes(
+    codes = Codes(
         np.full((num_signals, limit), -1, np.int32),
         np.zeros((num_signals, limit), np.float32),
         np.zeros(num_signals, np.int32),
     )
     squares = np.full(num_signals, np.inf) if energies is None else energies
-    _pursuit.pursue_kernel(
-        correlations,
-        gram,
-        squares,
-        error,
-        *pursuit_room(num_atoms, limit),
-        codes.indices,
-        codes.values,
-        codes.counts,
-    )
-    return codes
-
-
-def pursuit_room(num_atoms: int, sparsity: int) -> tuple[npt.NDArray[Any], ...]:
-    """Return the arrays that the pursuit of signals, one after the other, works in."""
-    # Scores lie 64 to a row, zeros beyond the atoms, and are looked at as bit patterns too.
-    scores = np.zeros(-(-num_atoms // 64) * 64, np.float32)
-    return (
-        np.empty(num_atoms, np.float32),
-        np.empty(num_atoms, np.float32),
-        np.empty((sparsity, num_atoms), np.float32),
-        np.empty((sparsity, sparsity), np.float32),
-        np.empty(sparsity, np.float32),
-        np.empty(num_atoms, np.int32),
-        scores,
-        scores.view(np.int32).reshape(-1, 64),
-    )
+    room = PursuitRoom.of(num_atoms, limit)
+    pursue_correlations(correlations, gram, squares, error, room, codes)
+    return SparseCodes(*codes)
 
 
 def _pursue_in_chunks(

@@ -8,26 +8,23 @@ patches say, wherever they lie, and what was measured.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array
+from cscodec.choices import PATCH_DECODERS
 from cscodec.errors import InvalidInputError
+from cscodec.layout import PATCH_SIZE
 from cscodec.sensing.averages import similar_average, sparse_average
-from cscodec.sensing.patches import (
-    PATCH_SIZE,
-    assemble_patches,
-    extract_patches,
-    patch_grid,
-    remove_mean,
-)
-from cscodec.sensing.pursuit import multiplied, omp
-
-Float32Array = npt.NDArray[np.float32]
+from cscodec.sensing.pursuit import omp
+from cscodec.transform.patches import assemble_patches, extract_patches, patch_grid, remove_mean
+from cscodec.transform.product import multiplied
 
 __all__ = [
-    "DECODERS",
+    "Refinement",
     "SystemLike",
     "decode_measurements",
     "measure_plane",
@@ -46,7 +43,50 @@ _MOMENTUM = 0.7
 _SETTLING_ROUNDS = 3
 _SETTLING_RISE = 4.0
 
-DECODERS = ("omp", "linear", "consistent")  #: decoders of single patches
+
+@dataclass(frozen=True)
+class Refinement:
+    """How long and how strongly :func:`refine_unquantised` cleans.
+
+    Attributes
+    ----------
+    rounds : int
+        At least 0; with 0, the linear decoder's plane is returned.
+    stride : int
+        Distance of neighbouring patches that groups are made for, 1..8; in the last three rounds
+        one less, if it can be.
+    group_size : int
+        Patches of a group: 2, 4, 8, 16, 32 or 64.
+    highest_threshold, lowest_threshold : float
+        Thresholds, > 0, that the rounds but the last three fall from and to. The last three fall
+        from four times the latter.
+
+    Raises
+    ------
+    InvalidInputError
+        If rounds or thresholds are out of range.
+    """
+
+    rounds: int = 20
+    stride: int = 3
+    group_size: int = 8
+    highest_threshold: float = 200.0
+    lowest_threshold: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.rounds < 0 or not (self.highest_threshold > 0 and self.lowest_threshold > 0):
+            raise InvalidInputError(
+                f"rounds is {self.rounds}, thresholds are {self.highest_threshold} and "
+                f"{self.lowest_threshold}; allowed are values >= 0 and > 0"
+            )
+
+    def thresholds(self) -> tuple[list[float], list[float]]:
+        """Return the falling thresholds of the rounds but the last three, and of these."""
+        num_settling = min(self.rounds, _SETTLING_ROUNDS)
+        high, low = self.highest_threshold, self.lowest_threshold
+        falling = np.geomspace(high, low, self.rounds - num_settling)
+        settling = np.geomspace(_SETTLING_RISE * low, low, num_settling)
+        return falling.tolist(), settling.tolist()
 
 
 class SystemLike(Protocol):
@@ -107,8 +147,8 @@ def decode_measurements(
     InvalidInputError
         If the decoder is unknown, shapes do not fit or values are not finite.
     """
-    if decoder not in DECODERS:
-        raise InvalidInputError(f"decoder is {decoder!r}; allowed are {', '.join(DECODERS)}")
+    if decoder not in PATCH_DECODERS:
+        raise InvalidInputError(f"decoder is {decoder!r}; allowed are {', '.join(PATCH_DECODERS)}")
     rows = np.ascontiguousarray(measurements, np.float32)
     if rows.ndim != 2 or not 1 <= rows.shape[1] <= len(system.sensing_matrix):
         raise InvalidInputError(
@@ -131,12 +171,8 @@ def refine_unquantised(
     measurements: npt.ArrayLike,
     system: SystemLike,
     shape: tuple[int, int],
+    refinement: Refinement | None = None,
     *,
-    rounds: int = 20,
-    stride: int = 3,
-    group_size: int = 8,
-    highest_threshold: float = 200.0,
-    lowest_threshold: float = 10.0,
     workers: int = 1,
 ) -> Float32Array:
     """Restore a plane from its measurements with what similar patches have in common.
@@ -154,16 +190,8 @@ def refine_unquantised(
     system : SystemLike
     shape : (int, int)
         Height and width of the plane.
-    rounds : int
-        At least 0; with 0, the linear decoder's plane is returned.
-    stride : int
-        Distance of neighbouring patches that groups are made for, 1..8; in the last three rounds
-        one less, if it can be.
-    group_size : int
-        Patches of a group: 2, 4, 8, 16, 32 or 64.
-    highest_threshold, lowest_threshold : float
-        Thresholds, > 0, that the rounds but the last three fall from and to. The last three fall
-        from four times the latter.
+    refinement : Refinement, optional
+        Rounds, groups and thresholds.
     workers : int
         Threads. The result does not depend on it.
 
@@ -185,11 +213,7 @@ def refine_unquantised(
             f"measurements have shape {values.shape}; a plane of {shape[0]}x{shape[1]} pixels "
             f"needs {(*grid, '1 + m')} with m in 1..{len(system.sensing_matrix)}"
         )
-    if rounds < 0 or not (highest_threshold > 0 and lowest_threshold > 0):
-        raise InvalidInputError(
-            f"rounds is {rounds}, thresholds are {highest_threshold} and {lowest_threshold}; "
-            "allowed are values >= 0 and > 0"
-        )
+    chosen = refinement or Refinement()
     phi = np.ascontiguousarray(system.sensing_matrix[:num_measurements], np.float32)
     sensing = np.ascontiguousarray(phi.T)
     inverse = _pseudo_inverse(phi)
@@ -199,22 +223,21 @@ def refine_unquantised(
     plane = assemble_patches(multiplied(target, inverse) + means, padded_shape)
 
     def improved(ahead: Float32Array, threshold: float, stride: int) -> Float32Array:
-        guide = similar_average(ahead, threshold, stride, group_size, workers=workers)
+        guide = similar_average(ahead, threshold, stride, chosen.group_size, workers=workers)
         level = _GUIDED_SHARE * threshold
-        estimate = similar_average(ahead, level, stride, group_size, guide, workers)
+        estimate = similar_average(ahead, level, stride, chosen.group_size, guide, workers)
         estimate = ahead + _OVERSTEP * (estimate - ahead)
         patches, _ = remove_mean(extract_patches(estimate))
         patches += multiplied(target - multiplied(patches, sensing), inverse)
         return assemble_patches(patches + means, padded_shape)
 
-    num_falling = max(0, rounds - _SETTLING_ROUNDS)
+    falling, settling = chosen.thresholds()
     earlier = plane
-    for threshold in np.geomspace(highest_threshold, lowest_threshold, num_falling).tolist():
+    for threshold in falling:
         ahead = plane + _MOMENTUM * (plane - earlier)
-        earlier, plane = plane, improved(ahead, threshold, stride)
-    again = np.geomspace(_SETTLING_RISE * lowest_threshold, lowest_threshold, rounds - num_falling)
-    for threshold in again.tolist():
-        plane = improved(plane, threshold, max(1, stride - 1))
+        earlier, plane = plane, improved(ahead, threshold, chosen.stride)
+    for threshold in settling:
+        plane = improved(plane, threshold, max(1, chosen.stride - 1))
     return np.ascontiguousarray(plane[: shape[0], : shape[1]])
 
 

@@ -1,13 +1,19 @@
 """Write the test vectors that are missing; existing ones are never overwritten.
 
-Files of today must be read tomorrow, so these are kept, not made again: to change one on purpose,
-delete it first and say why. In ``valid/`` each ``.csc`` has beside it the pictures that it stands
-for, as ``NAME.DECODER.png``. In ``invalid/`` a name begins with the error that a reader must raise.
+Files of today must be read tomorrow, so these are kept, not made again. In ``valid/`` each ``.csc``
+has beside it what every later version must find in it: a hash of its values, ``NAME.values``, and
+the pixels of decoder ``linear``, ``NAME.linear.png``. In ``invalid/`` a name begins with the error
+that a reader must raise.
+
+``snapshots.json`` is another thing: hashes of what today's encoder writes and today's decoders
+restore. A better encoder or restoration changes them; ``--renew-snapshots`` writes them again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -23,7 +29,10 @@ sys.path[:0] = [str(FOLDER.parent), str(FOLDER.parents[1])]  # when run as a scr
 from strategies import START, Pixels, join_chunks, one_chunk, sample, split_chunks  # noqa: E402
 
 import cscodec  # noqa: E402
-from cscodec.bitstream.container import HEADER  # noqa: E402
+from cscodec.bitstream.container import HEADER, unpack  # noqa: E402
+from cscodec.bitstream.tiles import decode_tile  # noqa: E402
+from cscodec.choices import DECODERS  # noqa: E402
+from cscodec.model import find_model  # noqa: E402
 
 Chunks = list[tuple[bytes, bytes]]
 FIELDS = [
@@ -38,7 +47,6 @@ FIELDS = [
     "zero_cell",
     "model_id",
 ]
-ALL_DECODERS = ("refine", "consistent", "linear", "omp")
 
 
 def picture(mode: str, height: int = 43, width: int = 61) -> Pixels:
@@ -81,16 +89,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rgb-paper-model": {"model": "paper-m20"},
     "rgb-metadata": {"icc_profile": b"profile" * 30, "exif": b"Exif\0\0", "xmp": b"<x/>"},
 }
-DECODERS = dict.fromkeys(("gray", "rgb-420", "rgb-444", "rgb-paper-model"), ALL_DECODERS)
-
-
-def decoders(name: str) -> tuple[str, ...]:
-    return DECODERS.get(name, ("refine",))
 
 
 @lru_cache
-def valid(name: str) -> bytes:
-    """The file of a valid case."""
+def encoded(name: str) -> bytes:
+    """The file of a valid case, as the encoder of today writes it."""
     data = cscodec.encode(SOURCES[name](), **OPTIONS.get(name, {}))
     if name == "rgb-unknown-ancillary-chunks":
         chunks = split_chunks(data)
@@ -100,11 +103,35 @@ def valid(name: str) -> bytes:
     return data
 
 
-def expected(name: str, decoder: Any) -> bytes:
-    """The picture that a decoder restores, as a PNG file."""
+def linear_picture(name: str) -> bytes:
+    """The pixels of decoder ``linear``, as a PNG file."""
     stream = io.BytesIO()
-    Image.fromarray(cscodec.decode(valid(name), decoder=decoder)).save(stream, "PNG")
+    Image.fromarray(cscodec.decode(encoded(name), decoder="linear")).save(stream, "PNG")
     return stream.getvalue()
+
+
+def hash_of_values(data: bytes) -> bytes:
+    """SHA-256 of a file's quantised measurements by tile and plane, 16 bits each, little-endian."""
+    parts = unpack(data)
+    tables = find_model(parts.header.model_id).coder_tables
+    digest = hashlib.sha256()
+    for tile in range(parts.header.num_tiles):
+        segments = [layer[tile] for layer in parts.segments]
+        grids = parts.header.patch_grids(tile)
+        for plane in decode_tile(segments, grids, tables, measurements=parts.header.measurements):
+            digest.update(plane.astype("<i2").tobytes())
+    return digest.hexdigest().encode() + b"\n"
+
+
+def snapshots(files: Callable[[str], bytes]) -> dict[str, dict[str, str]]:
+    """Hashes of what the encoder writes, and of what decoders make of ``files``."""
+    found: dict[str, dict[str, str]] = {}
+    for name in SOURCES:
+        found[name] = {"file": hashlib.sha256(encoded(name)).hexdigest()[:16]}
+        for decoder in DECODERS:
+            pixels = cscodec.decode(files(name), decoder=decoder)
+            found[name][decoder] = hashlib.sha256(pixels.tobytes()).hexdigest()[:16]
+    return found
 
 
 @lru_cache
@@ -199,9 +226,9 @@ def vectors() -> dict[str, Callable[[], bytes]]:
     """Path of every vector, and what makes it."""
     made: dict[str, Callable[[], bytes]] = {}
     for name in SOURCES:
-        made[f"valid/{name}.csc"] = partial(valid, name)
-        for decoder in decoders(name):
-            made[f"valid/{name}.{decoder}.png"] = partial(expected, name, decoder)
+        made[f"valid/{name}.csc"] = partial(encoded, name)
+        made[f"valid/{name}.values"] = lambda name=name: hash_of_values(encoded(name))  # type: ignore[misc]
+        made[f"valid/{name}.linear.png"] = partial(linear_picture, name)
     for name, make in INVALID.items():
         made[f"invalid/{name}.csc"] = make
     return made
@@ -219,5 +246,14 @@ def write_missing(folder: Path = FOLDER) -> list[str]:
     return written
 
 
+def renew_snapshots() -> None:
+    """Write ``snapshots.json`` anew, for the files that are kept."""
+    found = snapshots(lambda name: (FOLDER / f"valid/{name}.csc").read_bytes())
+    text = json.dumps(found, indent=1) + "\n"
+    (FOLDER / "snapshots.json").write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
     print("\n".join(write_missing()) or "all vectors are there already")
+    if "--renew-snapshots" in sys.argv[1:]:
+        renew_snapshots()

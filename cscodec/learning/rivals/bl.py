@@ -8,7 +8,8 @@ dictionary update could not be read in public: docs/paper.md says what was chose
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from cscodec.learning.rivals.dictionary_updates import (
 from cscodec.learning.rivals.result import LearnedSystem, Observer
 from cscodec.learning.rivals.training_set import (
     Float64Array,
+    Sizes,
     check_sizes,
     dct_dictionary,
     gaussian_sensing_matrix,
@@ -36,31 +38,12 @@ from cscodec.learning.rivals.training_set import (
 TargetGram = Literal["identity", "equiangular"]
 
 
-def learn_bl(
-    patches: npt.ArrayLike,
-    *,
-    num_measurements: int = 20,
-    num_atoms: int = 256,
-    sparsity: int = 4,
-    gamma: float = 1 / 256,
-    iterations: int = 50,
-    dictionary_rounds: int = 3,
-    gram_rounds: int = 5,
-    target_gram: TargetGram = "identity",
-    robustness: float = 0.5,
-    seed: int = 0,
-    observer: Observer | None = None,
-) -> LearnedSystem:
-    """Learn Φ and Ψ by alternating closed forms.
+@dataclass(frozen=True)
+class BlOptions:
+    """What the source leaves open.
 
-    Parameters
+    Attributes
     ----------
-    patches : array_like, (num_patches, 64)
-        Without their mean.
-    gamma : float
-        Weight of the representation error beside the projected one.
-    iterations : int
-        Rounds of: Φ, then sparse coding and Ψ.
     dictionary_rounds : int
         Rounds of sparse coding and Ψ for each Φ.
     gram_rounds : int
@@ -70,6 +53,52 @@ def learn_bl(
     robustness : float
         λ of the projected error, as a fraction (0 to below 1) of the largest λ that leaves Φ of
         full rank for the identity target. Halved for another target until Φ has full rank.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range.
+    """
+
+    dictionary_rounds: int = 3
+    gram_rounds: int = 5
+    target_gram: TargetGram = "identity"
+    robustness: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.target_gram not in get_args(TargetGram):
+            raise InvalidInputError(
+                f"target_gram is {self.target_gram!r}; allowed are 'identity' and 'equiangular'"
+            )
+        if not isinstance(self.robustness, int | float) or not 0 <= self.robustness < 1:
+            raise InvalidInputError(f"robustness is {self.robustness!r}; allowed is 0 to below 1")
+        for name in ("dictionary_rounds", "gram_rounds"):
+            if not isinstance(rounds := getattr(self, name), int) or rounds < 1:
+                raise InvalidInputError(f"{name} is {rounds!r}; allowed are whole numbers from 1")
+
+
+def learn_bl(
+    patches: npt.ArrayLike,
+    sizes: Sizes,
+    options: BlOptions | None = None,
+    *,
+    gamma: float = 1 / 256,
+    iterations: int = 50,
+    seed: int = 0,
+    observer: Observer | None = None,
+) -> LearnedSystem:
+    """Learn Φ and Ψ by alternating closed forms.
+
+    Parameters
+    ----------
+    patches : array_like, (num_patches, 64)
+        Without their mean.
+    sizes : Sizes
+    options : BlOptions, optional
+    gamma : float
+        Weight of the representation error beside the projected one.
+    iterations : int
+        Rounds of: Φ, then sparse coding and Ψ.
     seed : int
         Of the first Φ.
     observer : callable, optional
@@ -86,34 +115,31 @@ def learn_bl(
         If sizes, patches or parameters cannot work.
     """
     samples, _ = usable_patches(patches)
-    check_sizes(samples, num_measurements, num_atoms, sparsity)
-    if target_gram not in ("identity", "equiangular"):
-        raise InvalidInputError(
-            f"target_gram is {target_gram!r}; allowed are 'identity' and 'equiangular'"
-        )
-    if not 0 <= robustness < 1:
-        raise InvalidInputError(f"robustness is {robustness}; allowed is 0 to below 1")
+    check_sizes(samples, sizes)
+    options = options or BlOptions()
+    num_measurements = sizes.num_measurements
+    is_moving = options.target_gram == "equiangular"
     sensing_matrix = gaussian_sensing_matrix(num_measurements, np.random.default_rng(seed))
-    dictionary = dct_dictionary(num_atoms)
-    codes = sparse_code(samples, dictionary, PLAIN_WEIGHT, sparsity)
+    dictionary = dct_dictionary(sizes.num_atoms)
+    codes = sparse_code(samples, dictionary, PLAIN_WEIGHT, sizes.sparsity)
     history = []
     for iteration in range(1, iterations + 1):
         # The error that Ψ makes by itself. Codes made with the present Φ err least where Φ
         # measures, so an error taken from them keeps Φ where it happens to be.
-        free = sparse_code(samples, dictionary, PLAIN_WEIGHT, sparsity)
+        free = sparse_code(samples, dictionary, PLAIN_WEIGHT, sizes.sparsity)
         error = scatter_matrix(residuals(samples, dictionary, free))
-        penalty = robustness * largest_penalty(dictionary, error, num_measurements)
-        gram = np.eye(num_atoms)
-        for _ in range(gram_rounds if target_gram == "equiangular" else 1):
-            if target_gram == "equiangular":
+        penalty = options.robustness * largest_penalty(dictionary, error, num_measurements)
+        gram = np.eye(sizes.num_atoms)
+        for _ in range(options.gram_rounds if is_moving else 1):
+            if is_moving:
                 gram = equiangular_gram(sensing_matrix, dictionary)
             sensing_matrix = _full_rank_sensing_matrix(
                 dictionary, gram, error, penalty, num_measurements
             )
         weight = error_weight(sensing_matrix, gamma)
-        for _ in range(dictionary_rounds):
+        for _ in range(options.dictionary_rounds):
             dictionary = replace_weak_atoms(samples, dictionary, codes, weight)
-            codes = sparse_code(samples, dictionary, weight, sparsity)
+            codes = sparse_code(samples, dictionary, weight, sizes.sparsity)
             dictionary, codes = mod_update(samples, dictionary, codes)
         history.append(
             {

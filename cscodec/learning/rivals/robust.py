@@ -12,17 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
+from cscodec.layout import PATCH_PIXELS
 from cscodec.learning.rivals.result import LearnedSystem
 from cscodec.learning.rivals.separate import learn_ksvd
 from cscodec.learning.rivals.training_set import (
     Float32Array,
     Float64Array,
+    Sizes,
     check_sizes,
     gaussian_sensing_matrix,
     usable_patches,
 )
 from cscodec.model import load_model
-from cscodec.sensing.patches import PATCH_PIXELS
 from cscodec.sensing.pursuit import omp
 
 Solver = Literal["gradient", "closed-form"]
@@ -33,10 +34,8 @@ PENALTY_FRACTIONS = (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 def learn_robust(
     patches: npt.ArrayLike,
+    sizes: Sizes,
     *,
-    num_measurements: int = 20,
-    num_atoms: int = 256,
-    sparsity: int = 4,
     dictionary: npt.ArrayLike | str | None = None,
     validation_patches: npt.ArrayLike | None = None,
     solver: Solver = "gradient",
@@ -49,6 +48,7 @@ def learn_robust(
     ----------
     patches : array_like, (num_patches, 64)
         Without their mean.
+    sizes : Sizes
     dictionary : array_like, (64, L), or str, optional
         Ψ, or the name or path of the model that has it; learned by K-SVD where none is given.
     validation_patches : array_like, (num_patches, 64), optional
@@ -70,7 +70,7 @@ def learn_robust(
         If sizes, patches or the dictionary cannot work.
     """
     samples, _ = usable_patches(patches)
-    check_sizes(samples, num_measurements, num_atoms, sparsity)
+    check_sizes(samples, sizes)
     if solver not in ("gradient", "closed-form"):
         raise InvalidInputError(f"solver is {solver!r}; allowed are 'gradient' and 'closed-form'")
     if validation_patches is None:
@@ -79,16 +79,10 @@ def learn_robust(
     else:
         validation, _ = usable_patches(validation_patches)
     if dictionary is None:
-        psi = learn_ksvd(
-            samples,
-            num_measurements=num_measurements,
-            num_atoms=num_atoms,
-            sparsity=sparsity,
-            iterations=iterations,
-            seed=seed,
-        ).dictionary
+        psi = learn_ksvd(samples, sizes, iterations=iterations, seed=seed).dictionary
     else:
         psi = _checked_dictionary(dictionary)
+    num_measurements = sizes.num_measurements
     limit = largest_penalty(psi, num_measurements)
     start = gaussian_sensing_matrix(num_measurements, np.random.default_rng(seed))
     history, candidates = [], []
@@ -98,7 +92,7 @@ def learn_robust(
             phi = descend(start, psi, penalty)
         else:
             phi = robust_sensing_matrix(psi, penalty, num_measurements)
-        quality = _validation_psnr_db(validation, phi, psi, sparsity)
+        quality = _validation_psnr_db(validation, phi, psi, sizes.sparsity)
         candidates.append((quality, phi))
         history.append(
             {

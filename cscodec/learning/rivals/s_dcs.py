@@ -20,6 +20,7 @@ from cscodec.learning.rivals.dictionary_updates import (
 from cscodec.learning.rivals.result import LearnedSystem, Observer
 from cscodec.learning.rivals.training_set import (
     Float64Array,
+    Sizes,
     check_sizes,
     dct_dictionary,
     gaussian_sensing_matrix,
@@ -29,10 +30,8 @@ from cscodec.learning.rivals.training_set import (
 
 def learn_s_dcs(
     patches: npt.ArrayLike,
+    sizes: Sizes,
     *,
-    num_measurements: int = 20,
-    num_atoms: int = 256,
-    sparsity: int = 4,
     gamma: float = 1 / 32,
     iterations: int = 50,
     seed: int = 0,
@@ -44,6 +43,7 @@ def learn_s_dcs(
     ----------
     patches : array_like, (num_patches, 64)
         Without their mean.
+    sizes : Sizes
     gamma : float
         Weight of the representation error beside the projected one (α in their paper).
     iterations : int
@@ -64,15 +64,15 @@ def learn_s_dcs(
         If sizes or patches cannot work.
     """
     samples, _ = usable_patches(patches)
-    check_sizes(samples, num_measurements, num_atoms, sparsity)
+    check_sizes(samples, sizes)
     rng = np.random.default_rng(seed)
-    sensing_matrix = gaussian_sensing_matrix(num_measurements, rng)
-    dictionary = dct_dictionary(num_atoms)
+    sensing_matrix = gaussian_sensing_matrix(sizes.num_measurements, rng)
+    dictionary = dct_dictionary(sizes.num_atoms)
     history = []
     for iteration in range(1, iterations + 1):
         sensing_matrix = sweep_sensing_matrix(sensing_matrix, dictionary)
         weight = error_weight(sensing_matrix, gamma)
-        codes = sparse_code(samples, dictionary, weight, sparsity)
+        codes = sparse_code(samples, dictionary, weight, sizes.sparsity)
         dictionary, codes = ksvd_update(samples, dictionary, codes, weight, rng)
         history.append(
             {

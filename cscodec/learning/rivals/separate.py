@@ -25,6 +25,7 @@ from cscodec.learning.rivals.result import LearnedSystem, Observer
 from cscodec.learning.rivals.training_set import (
     Float32Array,
     Float64Array,
+    Sizes,
     check_sizes,
     dct_dictionary,
     gaussian_sensing_matrix,
@@ -42,10 +43,8 @@ DictionaryUpdate = Callable[
 
 def learn_ksvd(
     patches: npt.ArrayLike,
+    sizes: Sizes,
     *,
-    num_measurements: int = 20,
-    num_atoms: int = 256,
-    sparsity: int = 4,
     iterations: int = 50,
     seed: int = 0,
     observer: Observer | None = None,
@@ -56,6 +55,7 @@ def learn_ksvd(
     ----------
     patches : array_like, (num_patches, 64)
         Without their mean.
+    sizes : Sizes
     iterations : int
         Rounds of sparse coding and K-SVD.
     seed : int
@@ -81,16 +81,14 @@ def learn_ksvd(
         return ksvd_update(samples, dictionary, codes, PLAIN_WEIGHT, rng)
 
     samples, _ = usable_patches(patches)
-    check_sizes(samples, num_measurements, num_atoms, sparsity)
-    return _learn(samples, update, num_measurements, num_atoms, sparsity, iterations, observer)
+    check_sizes(samples, sizes)
+    return _learn(samples, update, sizes, iterations, observer)
 
 
 def learn_mod(
     patches: npt.ArrayLike,
+    sizes: Sizes,
     *,
-    num_measurements: int = 20,
-    num_atoms: int = 256,
-    sparsity: int = 4,
     iterations: int = 50,
     observer: Observer | None = None,
 ) -> LearnedSystem:
@@ -99,16 +97,14 @@ def learn_mod(
     Parameters, result and errors are those of :func:`learn_ksvd`; nothing here is random.
     """
     samples, _ = usable_patches(patches)
-    check_sizes(samples, num_measurements, num_atoms, sparsity)
-    return _learn(samples, mod_update, num_measurements, num_atoms, sparsity, iterations, observer)
+    check_sizes(samples, sizes)
+    return _learn(samples, mod_update, sizes, iterations, observer)
 
 
 def learn_random(
     patches: npt.ArrayLike,
+    sizes: Sizes,
     *,
-    num_measurements: int = 20,
-    num_atoms: int = 256,
-    sparsity: int = 4,
     dictionary: DictionaryChoice = "learned",
     iterations: int = 50,
     seed: int = 0,
@@ -119,6 +115,7 @@ def learn_random(
     ----------
     patches : array_like, (num_patches, 64)
         Without their mean; only a learned dictionary looks at them.
+    sizes : Sizes
     dictionary : {"learned", "dct"}
     iterations : int
         Of K-SVD.
@@ -138,23 +135,16 @@ def learn_random(
     if dictionary not in ("learned", "dct"):
         raise InvalidInputError(f"dictionary is {dictionary!r}; allowed are 'learned' and 'dct'")
     samples, _ = usable_patches(patches)
-    check_sizes(samples, num_measurements, num_atoms, sparsity)
-    psi = dct_dictionary(num_atoms)
+    check_sizes(samples, sizes)
+    psi = dct_dictionary(sizes.num_atoms)
     history: list[dict[str, float]] = []
     if dictionary == "learned":
-        _, psi, history = learn_ksvd(
-            samples,
-            num_measurements=num_measurements,
-            num_atoms=num_atoms,
-            sparsity=sparsity,
-            iterations=iterations,
-            seed=seed,
-        )
-    phi = gaussian_sensing_matrix(num_measurements, np.random.default_rng(seed))
+        _, psi, history = learn_ksvd(samples, sizes, iterations=iterations, seed=seed)
+    phi = gaussian_sensing_matrix(sizes.num_measurements, np.random.default_rng(seed))
     return LearnedSystem(phi, psi, history)
 
 
-def learn_pca(patches: npt.ArrayLike, *, num_measurements: int = 20) -> LearnedSystem:
+def learn_pca(patches: npt.ArrayLike, sizes: Sizes) -> LearnedSystem:
     """Measure the first M principal directions; made for linear decoding.
 
     No linear decoder of M measurements has a smaller error on the training patches. Ψ = Φᵀ, so that
@@ -164,6 +154,8 @@ def learn_pca(patches: npt.ArrayLike, *, num_measurements: int = 20) -> LearnedS
     ----------
     patches : array_like, (num_patches, 64)
         Without their mean.
+    sizes : Sizes
+        M alone is looked at.
 
     Returns
     -------
@@ -176,7 +168,8 @@ def learn_pca(patches: npt.ArrayLike, *, num_measurements: int = 20) -> LearnedS
         If the patches span fewer than M dimensions.
     """
     samples, _ = usable_patches(patches)
-    check_sizes(samples, num_measurements, num_measurements, 1)
+    num_measurements = sizes.num_measurements
+    check_sizes(samples, Sizes(num_measurements, num_measurements, 1))
     directions = np.linalg.eigh(scatter_matrix(samples))[1]
     basis: Float64Array = directions[:, ::-1][:, :num_measurements].copy()
     return LearnedSystem(basis.T.copy(), basis, [])
@@ -185,21 +178,23 @@ def learn_pca(patches: npt.ArrayLike, *, num_measurements: int = 20) -> LearnedS
 def _learn(
     samples: Float32Array,
     update: DictionaryUpdate,
-    num_measurements: int,
-    num_atoms: int,
-    sparsity: int,
+    sizes: Sizes,
     iterations: int,
     observer: Observer | None,
 ) -> LearnedSystem:
-    dictionary = dct_dictionary(num_atoms)
+    dictionary = dct_dictionary(sizes.num_atoms)
     history = []
     for iteration in range(1, iterations + 1):
-        codes = sparse_code(samples, dictionary, PLAIN_WEIGHT, sparsity)
+        codes = sparse_code(samples, dictionary, PLAIN_WEIGHT, sizes.sparsity)
         dictionary, codes = update(samples, dictionary, codes)
         error = objective(samples, dictionary, codes, PLAIN_WEIGHT)
         history.append({"iteration": float(iteration), "objective": error})
         if iteration < iterations:  # a fresh patch as an atom helps only if it is learned from
             dictionary = replace_weak_atoms(samples, dictionary, codes, PLAIN_WEIGHT)
         if observer is not None:
-            observer(iteration, design_sensing_matrix(dictionary, num_measurements), dictionary)
-    return LearnedSystem(design_sensing_matrix(dictionary, num_measurements), dictionary, history)
+            observer(
+                iteration, design_sensing_matrix(dictionary, sizes.num_measurements), dictionary
+            )
+    return LearnedSystem(
+        design_sensing_matrix(dictionary, sizes.num_measurements), dictionary, history
+    )

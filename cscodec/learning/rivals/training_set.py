@@ -7,13 +7,13 @@ Batch methods sweep the same array of patches again and again, so whatever could
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cscodec.errors import InvalidInputError
-from cscodec.model import MAX_ATOMS, MAX_MEASUREMENTS
-from cscodec.sensing.patches import PATCH_PIXELS, PATCH_SIZE
+from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS, PATCH_PIXELS, PATCH_SIZE
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
@@ -22,6 +22,15 @@ CHUNK_PATCHES = 4096  #: patches treated at a time where more would need much me
 
 # A patch whose pixels all differ from its mean by less than this (in gray levels) is constant.
 FLAT_LEVEL = 1e-3
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a system is, and how many atoms a patch may have: M, L and K."""
+
+    num_measurements: int = 20
+    num_atoms: int = 256
+    sparsity: int = 4
 
 
 def usable_patches(patches: npt.ArrayLike) -> tuple[Float32Array, int]:
@@ -43,7 +52,7 @@ def usable_patches(patches: npt.ArrayLike) -> tuple[Float32Array, int]:
     InvalidInputError
         If the array has another shape or nothing usable remains.
     """
-    rows = np.asarray(patches, np.float32)
+    rows = np.ascontiguousarray(patches, np.float32)
     if rows.ndim != 2 or rows.shape[1] != PATCH_PIXELS:
         raise InvalidInputError(
             f"patches have shape {rows.shape}; training needs (num_patches, {PATCH_PIXELS})"
@@ -63,9 +72,7 @@ def usable_patches(patches: npt.ArrayLike) -> tuple[Float32Array, int]:
     return usable, len(rows) - len(usable)
 
 
-def check_sizes(
-    patches: Float32Array, num_measurements: int, num_atoms: int, sparsity: int
-) -> None:
+def check_sizes(patches: Float32Array, sizes: Sizes) -> None:
     """Refuse sizes that cannot work, before any training.
 
     Raises
@@ -74,10 +81,10 @@ def check_sizes(
         With the name, the value found and the allowed range.
     """
     ranges = {
-        "measurements": (num_measurements, 1, MAX_MEASUREMENTS),
-        "atoms": (num_atoms, num_measurements, MAX_ATOMS),
-        "sparsity": (sparsity, 1, num_measurements),
-        "number of usable patches": (len(patches), num_atoms, None),
+        "measurements": (sizes.num_measurements, 1, MAX_MEASUREMENTS),
+        "atoms": (sizes.num_atoms, sizes.num_measurements, MAX_ATOMS),
+        "sparsity": (sizes.sparsity, 1, sizes.num_measurements),
+        "number of usable patches": (len(patches), sizes.num_atoms, None),
     }
     for name, (value, low, high) in ranges.items():
         if value < low or (high is not None and value > high):
@@ -85,9 +92,9 @@ def check_sizes(
             raise InvalidInputError(f"{name} is {value}; allowed is {allowed}")
     variances = np.linalg.eigvalsh(scatter_matrix(patches))
     rank = int(np.sum(variances > 1e-10 * variances[-1]))
-    if rank < num_measurements:
+    if rank < sizes.num_measurements:
         raise InvalidInputError(
-            f"the patches span only {rank} dimensions, too few for {num_measurements} "
+            f"the patches span only {rank} dimensions, too few for {sizes.num_measurements} "
             "measurements; train on more varied pictures"
         )
 

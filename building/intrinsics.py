@@ -1,0 +1,314 @@
+"""LLVM code of what kernels call and Numba has no words for: vectors, and single instructions.
+
+Each function here makes the code of the one of its name that ``cscodec.kernels`` marks as an
+intrinsic and says in Python; tests hold one against the other. Arguments are those of a lowering of
+Numba's: (context, builder, signature, arguments) to a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from cscodec.kernels.filters import NUM_CLEAN, NUM_TAPS, RADIUS
+from cscodec.kernels.intrinsics import LANES
+from cscodec.kernels.mixing import LOGIT_LIMIT, SLOT_LIMIT, TOP, WEIGHT_LIMIT, WEIGHT_RATE
+from cscodec.kernels.multiply import COLUMNS, ROWS
+
+Lowering = Callable[[Any, Any, Any, Any], Any]
+
+#: By the function's name: what makes its code, and the type of what that returns.
+CODE: dict[str, tuple[Lowering, str]] = {}
+
+_INT16, _INT32, _INT64, _FLOAT = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+
+
+def _code(returns: str = "void") -> Callable[[Lowering], Lowering]:
+    def register(generate: Lowering) -> Lowering:
+        CODE[generate.__name__] = generate, returns
+        return generate
+
+    return register
+
+
+def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+    """Return the arrays among a function's arguments, with their fields."""
+    return [
+        context.make_array(kind)(context, builder, value)
+        for kind, value in zip(signature.args, arguments, strict=True)
+        if isinstance(kind, types.Array)
+    ]
+
+
+def _splat(builder: Any, value: Any, count: int) -> Any:
+    """Return the vector of ``count`` lanes that are all equal."""
+    vector = ir.VectorType(value.type, count)
+    lane = builder.insert_element(vector(ir.Undefined), value, _INT32(0))
+    zeros = ir.Constant(ir.VectorType(_INT32, count), [0] * count)
+    return builder.shuffle_vector(lane, vector(ir.Undefined), zeros)
+
+
+@_code()
+def keep_apart(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    builder.function.attributes.add("noinline")
+    return context.get_dummy_value()
+
+
+@_code()
+def inline_here(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    builder.function.attributes.add("alwaysinline")
+    return context.get_dummy_value()
+
+
+@_code("int64")
+def lowest_bit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+
+@_code("int64")
+def count_bits(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.ctpop(arguments[0])
+
+
+@_code()
+def add_scaled(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    sums, weights = _arrays(context, builder, signature, arguments)
+    row, factor = arguments[2:]
+    wide = ir.VectorType(_INT32, LANES)
+    narrow = ir.VectorType(_INT16, LANES)
+    width = builder.extract_value(sums.shape, 0)
+    start = builder.mul(row, width)
+    factors = _splat(builder, builder.trunc(factor, _INT32), LANES)
+    with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(LANES)) as (i, _):
+        source = builder.gep(weights.data, [builder.add(start, i)])
+        weight = builder.load(builder.bitcast(source, narrow.as_pointer()), align=2)
+        target = builder.bitcast(builder.gep(sums.data, [i]), wide.as_pointer())
+        product = builder.mul(builder.sext(weight, wide), factors)
+        builder.store(builder.add(builder.load(target, align=4), product), target, align=4)
+    return context.get_dummy_value()
+
+
+@_code()
+def multiply_tile(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vector = ir.VectorType(_FLOAT, COLUMNS)
+    left, right, product = _arrays(context, builder, signature, arguments)
+    row, column = arguments[3:]
+    depth = builder.extract_value(left.shape, 1)
+    width = builder.extract_value(right.shape, 1)
+
+    def at(array: Any, i: Any, stride: Any, j: Any) -> Any:
+        return builder.gep(array.data, [builder.add(builder.mul(i, stride), j)])
+
+    def vector_at(address: Any) -> Any:
+        return builder.bitcast(address, vector.as_pointer())
+
+    def add_terms(first: Any, count: int) -> None:
+        terms = [builder.add(first, _INT64(k)) for k in range(count)]
+        factors = [builder.load(vector_at(at(right, i, width, column)), align=4) for i in terms]
+        for k, total in enumerate(totals):
+            parts = []
+            for i, factor in zip(terms, factors, strict=True):
+                scalar = builder.load(at(left, builder.add(row, _INT64(k)), depth, i))
+                parts.append(builder.fmul(_splat(builder, scalar, COLUMNS), factor))
+            while len(parts) > 1:
+                pairs = zip(parts[::2], parts[1::2], strict=True)
+                parts = [builder.fadd(a, b) for a, b in pairs]
+            builder.store(builder.fadd(builder.load(total), parts[0]), total)
+
+    zero = vector([0.0] * COLUMNS)
+    totals = [cgutils.alloca_once(builder, vector) for _ in range(ROWS)]
+    for total in totals:
+        builder.store(zero, total)
+    fours = builder.and_(depth, _INT64(-4))
+    with cgutils.for_range_slice(builder, _INT64(0), fours, _INT64(4)) as (i, _):
+        add_terms(i, 4)
+    with cgutils.for_range_slice(builder, fours, depth, _INT64(1)) as (i, _):
+        add_terms(i, 1)
+    for k, total in enumerate(totals):
+        target = vector_at(at(product, builder.add(row, _INT64(k)), width, column))
+        builder.store(builder.load(total), target, align=4)
+    return context.get_dummy_value()
+
+
+@_code("int64")
+def mask_above(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vector, integers = ir.VectorType(_FLOAT, 64), ir.VectorType(_INT32, 64)
+    (numbers,) = _arrays(context, builder, signature, arguments)
+    row, threshold = arguments[1:]
+    place = builder.gep(numbers.data, [builder.mul(row, row.type(64))])
+    bits = builder.load(builder.bitcast(place, integers.as_pointer()), align=4)
+    size = builder.bitcast(builder.and_(bits, integers([0x7FFFFFFF] * 64)), vector)
+    above = builder.fcmp_ordered(">", size, _splat(builder, threshold, 64))
+    return builder.bitcast(above, _INT64)
+
+
+@_code()
+def add_estimate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    patch, line = ir.VectorType(_FLOAT, 64), ir.VectorType(_FLOAT, 8)
+    coefficients, synthesis, total = _arrays(context, builder, signature, arguments)
+    row, mask, share, top, left = (arguments[k] for k in (1, 2, 4, 6, 7))
+    first = builder.gep(coefficients.data, [builder.mul(row, _INT64(64))])
+
+    start = _splat(builder, builder.fmul(builder.load(first), _FLOAT(0.125)), 64)
+    before, function = builder.block, builder.function
+    test, body, done = (function.append_basic_block(name) for name in ("test", "body", "done"))
+    builder.branch(test)
+    builder.position_at_end(test)
+    rest, estimate = builder.phi(_INT64), builder.phi(patch)
+    rest.add_incoming(mask, before)
+    estimate.add_incoming(start, before)
+    builder.cbranch(builder.icmp_signed("!=", rest, _INT64(0)), body, done)
+    builder.position_at_end(body)
+    j = builder.cttz(rest, ir.Constant(ir.IntType(1), 1))
+    value = builder.load(builder.gep(first, [j]))
+    atom = builder.gep(synthesis.data, [builder.mul(j, _INT64(64))])
+    atom = builder.load(builder.bitcast(atom, patch.as_pointer()), align=4)
+    longer = builder.fadd(estimate, builder.fmul(_splat(builder, value, 64), atom))
+    rest.add_incoming(builder.and_(rest, builder.sub(rest, _INT64(1))), body)
+    estimate.add_incoming(longer, body)
+    builder.branch(test)
+    builder.position_at_end(done)
+    pitch = builder.extract_value(total.shape, 1)
+    shares = _splat(builder, share, 8)
+    for y in range(8):
+        lanes = ir.Constant(ir.VectorType(_INT32, 8), list(range(8 * y, 8 * y + 8)))
+        part = builder.shuffle_vector(estimate, patch(ir.Undefined), lanes)
+        place = builder.add(builder.mul(builder.add(top, _INT64(y)), pitch), left)
+        target = builder.bitcast(builder.gep(total.data, [place]), line.as_pointer())
+        sums = builder.fadd(builder.load(target, align=4), builder.fmul(shares, part))
+        builder.store(sums, target, align=4)
+    return context.get_dummy_value()
+
+
+@_code()
+def filter_block(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    block, line = ir.VectorType(_FLOAT, 16), ir.VectorType(_FLOAT, 4)
+    removed, clean, weights, offsets, filtered = _arrays(context, builder, signature, arguments)
+    row, quarter, top, left = arguments[5:]
+    pitch = builder.extract_value(clean.shape, 1)
+    first = builder.mul(builder.add(top, _INT64(RADIUS)), pitch)
+    first = builder.add(first, builder.add(left, _INT64(RADIUS)))
+    weight_row = builder.mul(row, _INT64(16 * NUM_TAPS))
+    offset_row = builder.mul(quarter, _INT64(NUM_TAPS))
+
+    def joined(lines: list[Any]) -> Any:
+        while len(lines) > 1:
+            lanes = ir.VectorType(_INT32, 2 * lines[0].type.count)
+            order = ir.Constant(lanes, list(range(lanes.count)))
+            pairs = zip(lines[::2], lines[1::2], strict=True)
+            lines = [builder.shuffle_vector(a, b, order) for a, b in pairs]
+        return lines[0]
+
+    def four_by_four(array: Any, place: Any) -> Any:
+        lines = []
+        for y in range(4):
+            start = builder.add(place, builder.mul(pitch, _INT64(y)))
+            start = builder.bitcast(builder.gep(array.data, [start]), line.as_pointer())
+            lines.append(builder.load(start, align=4))
+        return joined(lines)
+
+    def tap(array: Any, k: Any) -> tuple[Any, Any]:
+        offset = builder.load(builder.gep(offsets.data, [builder.add(offset_row, k)]))
+        place = builder.add(weight_row, builder.mul(k, _INT64(16)))
+        weight = builder.bitcast(builder.gep(weights.data, [place]), block.as_pointer())
+        return builder.load(weight, align=4), four_by_four(array, builder.add(first, offset))
+
+    centre = four_by_four(clean, first)
+    total = cgutils.alloca_once(builder, block)
+    builder.store(block([0.0] * 16), total)
+    with cgutils.for_range_slice(builder, _INT64(0), _INT64(NUM_CLEAN), _INT64(1)) as (k, _):
+        weight, pixels = tap(clean, k)
+        product = builder.fmul(weight, builder.fsub(pixels, centre))
+        builder.store(builder.fadd(builder.load(total), product), total)
+    with cgutils.for_range_slice(builder, _INT64(NUM_CLEAN), _INT64(NUM_TAPS), _INT64(1)) as (k, _):
+        weight, pixels = tap(removed, k)
+        builder.store(builder.fadd(builder.load(total), builder.fmul(weight, pixels)), total)
+    result = builder.fadd(centre, builder.load(total))
+    width = builder.extract_value(filtered.shape, 1)
+    for y in range(4):
+        part = ir.Constant(ir.VectorType(_INT32, 4), list(range(4 * y, 4 * y + 4)))
+        start = builder.add(builder.mul(builder.add(top, _INT64(y)), width), left)
+        start = builder.bitcast(builder.gep(filtered.data, [start]), line.as_pointer())
+        builder.store(builder.shuffle_vector(result, block(ir.Undefined), part), start, align=4)
+    return context.get_dummy_value()
+
+
+@_code("int64")
+def mix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vector = ir.VectorType(_INT32, LANES)
+    stretch, slots, weights, logits = (
+        array.data for array in _arrays(context, builder, signature, arguments)
+    )
+    heard = vector([0] * LANES)
+    for k, place in enumerate(_slot_places(context, builder, signature, arguments, slots, 4)):
+        twelve_bits = builder.lshr(builder.load(place), _INT32(20))
+        logit = builder.load(builder.gep(stretch, [builder.zext(twelve_bits, _INT64)]))
+        heard = builder.insert_element(heard, builder.sext(logit, _INT32), _INT32(k))
+    first, second = (_row(builder, weights, row, vector) for row in arguments[5:])
+    both = builder.add(builder.load(first, align=4), builder.load(second, align=4))
+    products = builder.mul(heard, builder.ashr(both, vector([4] * LANES)))
+    total = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_INT32, [vector]), f"llvm.vector.reduce.add.v{LANES}i32"
+    )
+    logit = builder.ashr(builder.call(total, [products]), _INT32(12))
+    logit = _clamped(builder, logit, _INT32(-LOGIT_LIMIT), _INT32(LOGIT_LIMIT))
+    builder.store(heard, builder.bitcast(logits, vector.as_pointer()), align=4)
+    return builder.sext(logit, _INT64)
+
+
+@_code()
+def learn(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vector = ir.VectorType(_INT32, LANES)
+    reciprocal, slots, weights, logits = (
+        array.data for array in _arrays(context, builder, signature, arguments)
+    )
+    first, second, error = arguments[5:]
+    sign = builder.sext(builder.icmp_signed(">", error, _INT64(0)), _INT32)  # all bits the bit's
+    error = builder.mul(builder.trunc(error, _INT32), _INT32(WEIGHT_RATE))
+    error = builder.ashr(error, _INT32(4))
+    heard = builder.load(builder.bitcast(logits, vector.as_pointer()), align=4)
+    change = builder.mul(heard, _splat(builder, error, LANES))
+    change = builder.add(change, vector([1 << 13] * LANES))
+    change = builder.ashr(change, vector([14] * LANES))
+    low, high = vector([-WEIGHT_LIMIT] * LANES), vector([WEIGHT_LIMIT] * LANES)
+    for row in (first, second):
+        place = _row(builder, weights, row, vector)
+        moved = builder.add(builder.load(place, align=4), change)
+        builder.store(_clamped(builder, moved, low, high), place, align=4)
+    for place in _slot_places(context, builder, signature, arguments, slots, 4):
+        slot = builder.load(place)
+        seen, chance = builder.and_(slot, _INT32(1023)), builder.lshr(slot, _INT32(10))
+        far = builder.xor(chance, builder.and_(sign, _INT32(TOP)))
+        rate = builder.load(builder.gep(reciprocal, [builder.zext(seen, _INT64)]))
+        step = builder.mul(builder.lshr(far, _INT32(7)), builder.zext(rate, _INT32))
+        step = builder.lshr(step, _INT32(9))
+        # Towards 1 or towards 0: the negative of a number is its complement and one more.
+        step = builder.sub(builder.xor(step, builder.not_(sign)), builder.not_(sign))
+        chance = builder.add(chance, step)
+        fresh = builder.zext(builder.icmp_unsigned("<", seen, _INT32(SLOT_LIMIT)), _INT32)
+        moved = builder.or_(builder.shl(chance, _INT32(10)), builder.add(seen, fresh))
+        builder.store(moved, place)
+    return context.get_dummy_value()
+
+
+def _slot_places(
+    context: Any, builder: Any, signature: Any, arguments: Any, slots: Any, where: int
+) -> Iterator[Any]:
+    """Pointers to the slots of a tuple of contexts, which is argument ``where``."""
+    for k, kind in enumerate(signature.args[where]):
+        index = builder.extract_value(arguments[where], k)
+        yield builder.gep(slots, [context.cast(builder, index, kind, types.int64)])
+
+
+def _row(builder: Any, weights: Any, row: Any, vector: Any) -> Any:
+    """Pointer to a row of weights, as a vector."""
+    place = builder.gep(weights, [builder.mul(row, row.type(LANES))])
+    return builder.bitcast(place, vector.as_pointer())
+
+
+def _clamped(builder: Any, value: Any, low: Any, high: Any) -> Any:
+    value = builder.select(builder.icmp_signed("<", value, low), low, value)
+    return builder.select(builder.icmp_signed(">", value, high), high, value)

@@ -1,0 +1,183 @@
+"""Tiles of quantised measurements to entropy-coded segments and back: by context mixing.
+
+A tile is coded in layers, each a segment of its own; what a segment's contexts have learned goes
+on to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cscodec.bitstream.range_coder import RangeCoder
+from cscodec.bitstream.tables import CoderTables
+from cscodec.errors import InvalidFieldError
+from cscodec.kernels.decisions import Coder
+from cscodec.kernels.layers import code_layer
+from cscodec.kernels.means import code_means
+from cscodec.kernels.mixing import MAX_INPUTS
+from cscodec.kernels.predictions import Planes
+from cscodec.kernels.search import Search
+from cscodec.layout import LAYERS, NUM_MEASUREMENTS, NUM_PLANES, num_layers
+
+Values = npt.NDArray[np.int16]
+Wanted = npt.NDArray[np.int32]
+
+ROUNDING = Search(rate_weight=0, dead_zone=0)
+
+# No decision costs more than 12 bits, and no value needs more than 51 of them.
+_MOST_BYTES_PER_VALUE = 80
+_DEAD_ZONE = 100  # in 1/256 step: a search never keeps values below it
+
+
+class TileState:
+    """Planes of one tile and their adaptive states, between one layer and the next.
+
+    Parameters
+    ----------
+    shapes : sequence of (rows, columns)
+        Patches of Y, or of Y, Cb and Cr.
+    tables : CoderTables
+    measurements : int
+        Beside the mean, 1..63.
+    """
+
+    def __init__(
+        self, shapes: Sequence[tuple[int, int]], tables: CoderTables, measurements: int
+    ) -> None:
+        self.shapes = list(shapes)
+        if len(self.shapes) > NUM_PLANES or len(set(self.shapes[1:])) > 1:
+            raise InvalidFieldError(
+                f"planes of {self.shapes} patches; allowed are Y, or Y, Cb and Cr of equal size"
+            )
+        self.measurements = measurements
+        self.tables = tables
+        self.mixers = [tables.mixer(number) for number in range(len(self.shapes))]
+        self.values = [
+            np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
+            for rows, columns in self.shapes
+        ]
+        self.masks = [np.zeros(values.shape[:2], np.int64) for values in self.values]
+
+    def inner_values(self) -> list[Values]:
+        """Quantised measurements of each plane, (rows, columns, 64) int16, without their frame."""
+        return [values[1:-1, 1:-1] for values in self.values]
+
+    def code_layer(
+        self,
+        range_coder: RangeCoder,
+        layer: int,
+        wanted: Sequence[Wanted],
+        search: Search = ROUNDING,
+    ) -> None:
+        """Run the kernels of one layer over all planes."""
+        logits = np.zeros(MAX_INPUTS, np.int32)
+        luma = self.values[0]
+        for number, values in enumerate(self.values):
+            coder = Coder(*range_coder, *self.mixers[number], logits)
+            if layer == 0:
+                residuals = np.zeros(values.shape[:2], np.int64)
+                weights = self.tables.mean_weights[number]
+                code_means(coder, weights, values, wanted[number], residuals)
+                continue
+            if number == 1:
+                luma = magnitudes_at(self.values[0], self.shapes[1])
+            planes = Planes(
+                number,
+                values,
+                self.masks[number],
+                luma,
+                self.values[1] if number == 2 else values,
+                wanted[number],
+            )
+            predictors = self.tables.predictors(number, layer)
+            code_layer(coder, predictors, planes, search, layer, self.measurements + 1)
+
+
+def encode_tile(
+    wanted: Sequence[Wanted],
+    tables: CoderTables,
+    *,
+    measurements: int = NUM_MEASUREMENTS - 1,
+    rate_weight: float = 0.0,
+) -> tuple[list[bytes], list[Values]]:
+    """Quantise and code the measurements of a tile.
+
+    Parameters
+    ----------
+    wanted : sequence of ndarray, (rows, columns, 64) int32
+        For every plane the measurements in units of 1/256 step.
+    measurements : int
+        Only the mean and this many measurements are coded.
+    rate_weight : float
+        λ: squared steps of error that one bit is worth; 0 rounds to the nearest.
+
+    Returns
+    -------
+    segments : list of bytes
+        One per layer.
+    values : list of ndarray, (rows, columns, 64) int16
+        What a decoder will find.
+    """
+    state = TileState([plane.shape[:2] for plane in wanted], tables, measurements)
+    return encode_with(state, wanted, rate_weight), state.inner_values()
+
+
+def encode_with(state: TileState, wanted: Sequence[Wanted], rate_weight: float) -> list[bytes]:
+    """Code a tile with a state that may have seen others: see :func:`encode_tile`."""
+    segments = []
+    patches = sum(rows * columns for rows, columns in state.shapes)
+    search = Search(round(rate_weight * 256), _DEAD_ZONE) if rate_weight > 0 else ROUNDING
+    for layer in range(num_layers(state.measurements)):
+        width = LAYERS[layer + 1] - LAYERS[layer]
+        coder = RangeCoder.writing(patches * width * _MOST_BYTES_PER_VALUE + 16)
+        state.code_layer(coder, layer, wanted, search)
+        segments.append(coder.finished())
+    return segments
+
+
+def decode_tile(
+    segments: Sequence[bytes],
+    shapes: Sequence[tuple[int, int]],
+    tables: CoderTables,
+    *,
+    measurements: int = NUM_MEASUREMENTS - 1,
+) -> list[Values]:
+    """Decode the first ``len(segments)`` layers of a tile: inverse of :func:`encode_tile`.
+
+    Returns
+    -------
+    list of ndarray, (rows, columns, 64) int16
+        Measurements of layers that are not given are zero.
+
+    Raises
+    ------
+    InvalidFieldError, TruncatedError
+        If a segment does not hold what it should.
+    """
+    state = TileState(shapes, tables, measurements)
+    # A decoder wants nothing: memory that is never looked at.
+    nothing = [np.empty((*shape, NUM_MEASUREMENTS), np.int32) for shape in shapes]
+    for layer, segment in enumerate(segments):
+        coder = RangeCoder.reading(segment)
+        state.code_layer(coder, layer, nothing)
+        if coder.has_failed:
+            raise InvalidFieldError(f"layer {layer}: a measurement is larger than 16 bits hold")
+        if not coder.is_whole:
+            raise InvalidFieldError(f"layer {layer}: the segment does not end as encoders end it")
+    return state.inner_values()
+
+
+def magnitudes_at(luma: Values, shape: tuple[int, int]) -> Values:
+    """Rounded mean magnitudes of the luma patches that each chroma patch covers, framed."""
+    rows, columns = shape
+    inner = np.abs(luma[1:-1, 1:-1].astype(np.int32))
+    if inner.shape[:2] != shape:  # 4:2:0
+        pad = ((0, 2 * rows - inner.shape[0]), (0, 2 * columns - inner.shape[1]), (0, 0))
+        inner = np.pad(inner, pad)
+        inner = (inner[::2, ::2] + inner[1::2, ::2] + inner[::2, 1::2] + inner[1::2, 1::2] + 2) >> 2
+    framed = np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
+    framed[1:-1, 1:-1] = inner
+    return framed

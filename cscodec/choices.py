@@ -1,0 +1,15 @@
+"""What is chosen by name: decoders and the size of chroma planes."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+#: How a plane is recovered from measurements, the default first.
+Decoder = Literal["refine", "consistent", "linear", "omp"]
+DECODERS: tuple[Decoder, ...] = get_args(Decoder)
+#: Those that treat every patch alone.
+PATCH_DECODERS: tuple[Decoder, ...] = ("omp", "linear", "consistent")
+
+#: Chroma planes of half size, or whole; "auto" keeps them whole at fine steps.
+Subsampling = Literal["auto", "4:2:0", "4:4:4"]
+SUBSAMPLINGS: tuple[Subsampling, ...] = get_args(Subsampling)

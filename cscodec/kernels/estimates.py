@@ -1,0 +1,40 @@
+"""Code that kernels share: patches from few coefficients of an orthonormal basis.
+
+Terms are added in the order of the coefficients: the same bits on every CPU.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cscodec.kernels.declaration import Array, Float32, Integer, intrinsic
+
+
+@intrinsic
+def mask_above(numbers: Array, row: Integer, threshold: Float32) -> Integer:
+    """Return the mask of those of a row of 64 whose magnitude is above a threshold."""
+    mask = np.int64(0)
+    for j in range(64):
+        if abs(numbers[row, j]) > threshold:
+            mask |= np.int64(1) << j
+    return mask
+
+
+@intrinsic
+def add_estimate(
+    coefficients: Array,
+    row: Integer,
+    mask: Integer,
+    synthesis: Array,
+    share: Float32,
+    total: Array,
+    top: Integer,
+    left: Integer,
+) -> None:
+    """Add ``share`` times a patch to ``total``: its mean and the coefficients of the mask."""
+    for i in range(64):
+        value = coefficients[row, 0] * np.float32(0.125)
+        for j in range(64):
+            if (mask >> j) & 1:
+                value += coefficients[row, j] * synthesis[j, i]
+        total[top + i // 8, left + i % 8] += share * value

@@ -1,0 +1,96 @@
+"""Which slot and which set of weights a decision uses: the format's table of groups.
+
+A group of slots has one for every combination of the parts of a context; groups lie one after the
+other, in the order of docs/format.md.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from cscodec.kernels.declaration import Integer, helper
+from cscodec.layout import NUM_BANDS, SIGNED
+
+BINS = 24  #: of a magnitude: half octaves from 1/256
+FINE_BINS = 72  #: of a magnitude: eighth octaves from 1/128
+LEVELS = 16  #: magnitudes up to here are coded in unary
+
+#: First slot of a group, and how many values each part of its contexts has.
+Group = tuple[int, tuple[int, ...]]
+
+
+class _Numbering:
+    """Numbers given out in order."""
+
+    def __init__(self) -> None:
+        self.used = 0
+
+    def group(self, *radices: int) -> Group:
+        first = self.take(prod(radices))
+        return first, radices
+
+    def take(self, count: int) -> int:
+        self.used += count
+        return self.used - count
+
+
+_slots = _Numbering()
+ZERO_A = _slots.group(64, BINS)  # measurement, magnitude
+ZERO_B = _slots.group(64, 8, 8)  # measurement, |signed prediction|, coarse magnitude
+ZERO_C = _slots.group(64, 3, 3, 3)  # measurement, magnitudes W, N, NW + NE
+ZERO_D = _slots.group(NUM_BANDS, 3, 3, 3, BINS // 2)  # band, previous three, coarse magnitude
+ZERO_E = _slots.group(64, 8, 4)  # measurement, non-zeros so far, neighbours' next
+ZERO_F = _slots.group(8, FINE_BINS)  # eight measurements, fine magnitude
+ZERO_G = _slots.group(64, 6, 3)  # measurement, luma, the other chroma plane
+ONE_A = _slots.group(64, BINS)  # measurement, magnitude
+ONE_B = _slots.group(64, 4, 4)  # measurement, magnitudes W, N
+ONE_C = _slots.group(NUM_BANDS, 4, BINS)  # band, previous two, magnitude
+ONE_D = _slots.group(64, 8, 4)  # measurement, |signed prediction|, coarse magnitude
+ONE_E = _slots.group(64, 6, 3)  # measurement, luma, the other chroma plane
+MORE_A = _slots.group(LEVELS, BINS)  # level, magnitude
+MORE_B = _slots.group(LEVELS, 64)  # level, measurement
+MORE_C = _slots.group(LEVELS, 16)  # level, neighbouring magnitudes
+SIGN_A = _slots.group(64, 33)  # measurement, signed prediction
+SIGN_B = _slots.group(64, 3, 3)  # measurement, signs W, N
+SIGN_C = _slots.group(64, 3, 3)  # measurement, sign of the other chroma plane, magnitude
+FLAG_A = _slots.group(NUM_BANDS, BINS)  # band, sum of magnitudes
+FLAG_B = _slots.group(NUM_BANDS, 8, 8)  # band, non-zeros W, N
+FLAG_C = _slots.group(NUM_BANDS, 5, BINS)  # band, non-zeros of the band before, largest magnitude
+FLAG_D = _slots.group(NUM_BANDS, 9, 3)  # band, other planes, non-zeros so far
+MEAN_ZERO_A = _slots.group(16, 12)  # activity, residuals nearby
+MEAN_ZERO_B = _slots.group(16, 9, 2)  # activity, difference of predictors, rounding
+MEAN_ZERO_C = _slots.group(64)  # residuals nearby
+MEAN_SIGN_A = _slots.group(9, 3, 3)  # difference of predictors, signs of residuals W, N
+MEAN_SIGN_B = _slots.group(8, 9)  # rounding, difference of predictors
+MEAN_SIZE_A = _slots.group(16, 16)  # length, activity
+MEAN_SIZE_B = _slots.group(16, 12)  # length, residuals nearby
+MEAN_SIZE_C = _slots.group(16, 5)  # length, |difference of predictors|
+MEAN_BITS_A = _slots.group(16, 2, 2)  # length, position, the bit before
+MEAN_BITS_B = _slots.group(16, 2, 16)  # length, position, activity
+NUM_SLOTS = _slots.used
+
+# First set of weights: by what is decided, and again by how large the value may be.
+_sets = _Numbering()
+SET_ZERO = _sets.take(64)
+SET_ONE = _sets.take(64)
+SET_MORE = _sets.take(LEVELS)
+SET_SIGN = _sets.take(SIGNED)
+SET_FLAG = _sets.take(NUM_BANDS)
+SET_MEAN = _sets.take(20)
+SET_ZERO_BIN = _sets.take(BINS)
+SET_ONE_BIN = _sets.take(BINS)
+SET_FLAG_BIN = _sets.take(BINS)
+SET_MEAN_BIN = _sets.take(16)
+SET_OTHER = _sets.take(3)
+NUM_SETS = _sets.used
+
+
+@helper
+def slot(group: Any, parts: Any) -> Integer:
+    """Return the number of a context's slot: ``parts`` are digits in the group's radices."""
+    first, radices = group
+    index: Integer = 0
+    for k in range(len(parts)):
+        index = index * radices[k] + parts[k]
+    return first + index

@@ -1,0 +1,1 @@
+"""Planes from the quantised measurements of a file: its decoders."""

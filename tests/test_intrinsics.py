@@ -1,0 +1,168 @@
+"""Functions whose LLVM code is written by hand do what their Python twins say, on any input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import intrinsic_kernels as own
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from building.intrinsics import CODE
+from cscodec.kernels import declaration, filters
+from cscodec.kernels.intrinsics import LANES
+from cscodec.kernels.mixing import (
+    LOGIT_LIMIT,
+    MIN_PROBABILITY,
+    SLOT_LIMIT,
+    TOP,
+    WEIGHT_LIMIT,
+)
+from cscodec.kernels.multiply import COLUMNS, ROWS
+
+Array = npt.NDArray[Any]
+seeds = st.integers(0, 2**32 - 1)
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # Python's twins overflow aloud
+
+
+def assert_alike(name: str, make: Callable[[], list[Any]]) -> None:
+    """Machine code and Python leave the same in every array, bit for bit."""
+    native, python = make(), make()
+    own.compiled()[name](*native)
+    getattr(own, name).function(*python)
+    for ours, theirs in zip(native, python, strict=True):
+        if isinstance(ours, np.ndarray):
+            assert ours.tobytes() == theirs.tobytes()
+
+
+def extreme_floats(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Numbers of all magnitudes, with zeros, denormals and, seldom, infinity; never NaN."""
+    numbers = generator.standard_normal(shape) * 10.0 ** generator.integers(-12, 12, shape)
+    special = generator.choice([0.0, -0.0, 1e-42, -1e-42, 3e38, -3e38, np.inf], shape)
+    return np.where(generator.random(shape) < 0.05, special, numbers).astype(np.float32)
+
+
+def test_every_intrinsic_has_code_and_a_kernel_here() -> None:
+    names = {function.__name__ for function in declaration.intrinsics}
+    assert names == set(CODE)
+    attributes = {"keep_apart", "inline_here"}  # of the function they stand in; they do nothing
+    assert {f"run_{name}" for name in names - attributes} <= set(own.compiled())
+
+
+@given(masks=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_bits(masks: list[int]) -> None:
+    extremes = [1, -1, -(2**63), 2**62, 2**63 - 1]
+    for name in ("run_lowest_bit", "run_count_bits"):
+        given_masks = np.array([mask or 1 for mask in masks] + extremes, np.int64)
+        assert_alike(
+            name, lambda given_masks=given_masks: [given_masks, np.zeros_like(given_masks)]
+        )
+
+
+@given(seed=seeds, vectors=st.integers(0, 6), factor=st.integers(-64, 64))
+def test_add_scaled(seed: int, vectors: int, factor: int) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        weights = generator.integers(-32768, 32768, (3, LANES * vectors)).astype(np.int16)
+        sums = generator.integers(-(2**30), 2**30, LANES * vectors).astype(np.int32)
+        return [sums, weights, 2, factor]
+
+    assert_alike("run_add_scaled", make)
+
+
+@given(seed=seeds, depth=st.integers(0, 13), more=st.integers(0, 3))
+def test_multiply_tile(seed: int, depth: int, more: int) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        left = extreme_floats(generator, (ROWS + more, depth))
+        right = extreme_floats(generator, (depth, COLUMNS + more))
+        left[~np.isfinite(left)] = 1  # infinity times zero is NaN, of either sign
+        right[~np.isfinite(right)] = 1
+        product = np.full((ROWS + more, COLUMNS + more), 7, np.float32)
+        return [left * np.float32(1e-20), right * np.float32(1e-20), product, more, more]
+
+    assert_alike("run_multiply_tile", make)
+
+
+@given(seed=seeds, threshold=st.sampled_from([0.0, 1e-42, 0.5, 3e38]))
+def test_mask_above(seed: int, threshold: float) -> None:
+    def make() -> list[Any]:
+        numbers = extreme_floats(np.random.default_rng(seed), (5, 64))
+        numbers[1, 3] = np.nan
+        return [numbers, np.float32(threshold), np.zeros(5, np.int64)]
+
+    assert_alike("run_mask_above", make)
+
+
+@given(seed=seeds, mask=st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, -1]))
+def test_add_estimate(seed: int, mask: int) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        coefficients = generator.standard_normal((2, 64), np.float32)
+        synthesis = generator.standard_normal((64, 64), np.float32)
+        total = generator.standard_normal((11, 13), np.float32)
+        masks = np.array([mask, ~mask], np.int64)
+        return [coefficients, masks, synthesis, np.float32(0.3), total, 3, 5]
+
+    assert_alike("run_add_estimate", make)
+
+
+@given(seed=seeds, quarter=st.integers(0, 3))
+def test_filter_block(seed: int, quarter: int) -> None:
+    width = 8 + 2 * filters.RADIUS
+
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        planes = [generator.standard_normal((width, width), np.float32) for _ in range(2)]
+        weights = generator.standard_normal((3, 16 * filters.NUM_TAPS), np.float32)
+        reach = generator.integers(-filters.RADIUS, filters.RADIUS + 1, (4, filters.NUM_TAPS, 2))
+        offsets = np.asarray(reach @ [width, 1], np.int64)
+        return [*planes, weights, offsets, np.zeros((8, 8), np.float32), 2, quarter, 4, 4]
+
+    assert_alike("run_filter_block", make)
+
+
+def adaptive_state(generator: np.random.Generator) -> list[Array]:
+    """Slots, weights and logits, many of them at their limits."""
+    chances = generator.choice([0, 1, 127, TOP >> 1, TOP - 127, TOP], 40)
+    chances = np.where(generator.random(40) < 0.5, chances, generator.integers(0, TOP + 1, 40))
+    counts = generator.integers(0, SLOT_LIMIT + 1, 40)
+    slots = ((chances << 10) | counts).astype(np.uint32)
+    limits = generator.choice([-WEIGHT_LIMIT, -1, 0, WEIGHT_LIMIT], (4, LANES))
+    drawn = generator.integers(-WEIGHT_LIMIT, WEIGHT_LIMIT + 1, (4, LANES))
+    weights = np.where(generator.random((4, LANES)) < 0.3, limits, drawn).astype(np.int32)
+    logits = generator.integers(-LOGIT_LIMIT - 1, LOGIT_LIMIT + 1, LANES).astype(np.int32)
+    return [slots, weights, logits]
+
+
+@given(seed=seeds)
+def test_mix(seed: int) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        state = adaptive_state(generator)
+        chosen = generator.integers(0, 40, 7)
+        first, second = (int(row) for row in generator.permutation(4)[:2])
+        return [*state, chosen, first, second, np.zeros(1, np.int64)]
+
+    assert_alike("run_mix", make)
+
+
+@settings(max_examples=200)
+@given(
+    seed=seeds,
+    bit=st.integers(0, 1),
+    probability=st.integers(MIN_PROBABILITY, 65536 - MIN_PROBABILITY),
+)
+def test_learn(seed: int, bit: int, probability: int) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        state = adaptive_state(generator)
+        chosen = generator.permutation(40)[:7]  # groups of slots do not overlap
+        first, second = (int(row) for row in generator.permutation(4)[:2])
+        return [*state, chosen, first, second, (bit << 16) - probability]
+
+    assert_alike("run_learn", make)
