@@ -17,12 +17,11 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from ablation_models import (
     other_bases,
     relearn,
@@ -31,17 +30,13 @@ from ablation_models import (
 )
 from ablation_page import page
 from ablation_patches import PATCHES, measure_patched
+from ablation_variant import FULL, SETS, Pixels, Variant
 from machine import describe_machine
-from PIL import Image
 from rate_distortion import QUALITIES, RATE_RANGE, pictures
 
-from cscodec.bitstream import container, contexts
-from cscodec.bitstream._range_coder import POSITION
-from cscodec.bitstream.contexts import CoderTables, TileState, neutral_tables
-from cscodec.bitstream.quantize import WANTED_UNIT
-from cscodec.codec import decode, encode
+from cscodec.bitstream.tables import neutral_tables
 from cscodec.evaluation import report
-from cscodec.evaluation.rate_distortion import Point, bd_rate_of, mean_bd_rate, measure
+from cscodec.evaluation.rate_distortion import Point, bd_rate_of, mean_bd_rate
 from cscodec.model import Model, load_model
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,103 +45,26 @@ PAGE = ROOT / "docs/ablation.md"
 
 #: Between the steps that filters are learned at, where a picture's step will usually lie.
 STEPS = (7.0, 10.0, 15.0, 22.0, 33.0, 50.0)
-SETS = ("table2", "kodak12")
 EVERY = 6  #: of how many training pictures one is used
-FULL, RELEARNED, LINEAR = "full codec", "relearned", "linear"
-
-Pixels = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A codec that lacks something.
-
-    Attributes
-    ----------
-    key : str
-        Its name in the JSON.
-    part, description : str
-        What it lacks, and what it has instead.
-    model : Model
-    encoding : mapping
-        Options of :func:`cscodec.encode`.
-    decoder : str
-    against : str
-        Key of the variant that it is held against.
-    sets : sequence of str
-    one_segment : bool
-        Count the bytes of a file that has one segment per tile, for all its layers.
-    patched : bool
-        Let :mod:`ablation_patches` measure it; the model serves all but its tables.
-    """
-
-    key: str
-    part: str
-    description: str
-    model: Model
-    encoding: Mapping[str, Any] = field(default_factory=dict)
-    decoder: Any = "refine"
-    against: str = FULL
-    sets: Sequence[str] = SETS
-    one_segment: bool = False
-    patched: bool = False
-
-    def code(self, pixels: Pixels, step: float) -> tuple[bytes, Pixels]:
-        """Return the file and what it decodes to."""
-        data = encode(pixels, step=step, model=self.model, workers=1, **self.encoding)
-        decoded = decode(data, model=self.model, decoder=self.decoder, workers=1)
-        return (as_one_segment(data, self.model) if self.one_segment else data), decoded
+RELEARNED = "relearned"  #: key of the whole codec with tables and filters from fewer pictures
+#: How codecs that learn from fewer pictures are measured.
+ALONE: dict[str, Any] = {"against": RELEARNED, "sets": SETS[:1]}
 
 
 def variants(model: Model, crops: Sequence[Pixels]) -> list[Variant]:
-    """Every codec of the table; those with a basis of their own learn from ``crops``."""
-    learned = dict(model.tables)
-    neutral = neutral_tables().as_mapping()
-    predictors = {name for name in learned if "predictors" in name or "offsets" in name}
-    only_predictors = {name: (learned if name in predictors else neutral)[name] for name in learned}
-    unpredicting = {
-        kind: {name: (neutral if name.startswith(kind) else learned)[name] for name in learned}
-        for kind in ("mean", "sign", "magnitude")
-    }
-    without_filters = replace(model, filters={})
-    # Filters of zeros change nothing: what is left is shrinkage.
-    unfiltered = replace(model, filters={k: np.zeros_like(v) for k, v in model.filters.items()})
-    bases = other_bases(model.luma, crops)
-    relearned = {name: relearn(model, basis, crops) for name, basis in bases.items()}
+    """Every codec of the table; those that learn for themselves learn from ``crops``."""
     own = relearn(model, model.luma.basis, crops)
-    unpredicted = replace(own, tables=states_without_predictors(own, crops))
-    coder, basis, restoration = "entropy coder", "basis", "restoration"
-    alone: dict[str, Any] = {"against": RELEARNED, "sets": SETS[:1]}
+    bases = {
+        name: relearn(model, basis, crops) for name, basis in other_bases(model.luma, crops).items()
+    }
+    nothing = replace(bases["cosine transform"], tables={}, filters={})
     return [
         Variant(FULL, "", "", model),
-        Variant("omp", restoration, "averages of OMP codes", without_filters),
-        Variant("shrinkage", restoration, "shrinkage, no learned filters", unfiltered),
-        Variant(
-            "consistent", restoration, "OMP, K = 4, patch by patch, into the cells", model,
-            decoder="consistent",
-        ),
-        Variant(LINEAR, restoration, "none: middles of the cells", model, decoder=LINEAR),
+        *restorations(model),
         Variant("effort 0", "search", "plain rounding", model, {"effort": 0}),
-        Variant("neutral", coder, "no learned tables at all", replace(model, tables={})),
-        Variant(
-            "predictors", coder, "learned predictors, neutral states",
-            replace(model, tables=only_predictors),
-        ),
-        *(
-            Variant(
-                f"no {kind} predictors", coder, f"neutral predictors of {kind}s",
-                replace(model, tables=tables),
-            )
-            for kind, tables in unpredicting.items()
-        ),
-        Variant(
-            "unpredicted", coder, "neutral predictors, states learned anew", unpredicted, **alone
-        ),
-        *(
-            Variant(key, coder, patch.description, own, patched=True, **alone)
-            for key, patch in PATCHES.items()
-        ),
-        *(Variant(name, basis, name, relearned[name], **alone) for name in bases),
+        *coders(model),
+        *coders_learned_anew(own, crops),
+        *(Variant(name, "basis", name, basis, **ALONE) for name, basis in bases.items()),
         Variant("one segment", "layers", "one segment per tile", model, one_segment=True),
         Variant(
             "4:4:4", "chroma at half size", "4:4:4", model, {"subsampling": "4:4:4"},
@@ -158,35 +76,67 @@ def variants(model: Model, crops: Sequence[Pixels]) -> list[Variant]:
         ),
         Variant(
             "none", "all but layers", "cosines, no learned tables, plain rounding, linear decoder",
-            replace(relearned["cosine transform"], tables={}, filters={}), {"effort": 0},
-            decoder=LINEAR, sets=SETS[:1],
+            nothing, {"effort": 0}, decoder="linear", sets=SETS[:1],
         ),
     ]  # fmt: skip
 
 
-def as_one_segment(data: bytes, model: Model) -> bytes:
-    """Return a file's values in one segment per tile. Only its size means anything.
+def restorations(model: Model) -> list[Variant]:
+    """The same files, decoded in other ways."""
+    part = "restoration"
+    without_filters = replace(model, filters={})
+    # Filters of zeros change nothing: what is left is shrinkage.
+    unfiltered = replace(model, filters={k: np.zeros_like(v) for k, v in model.filters.items()})
+    return [
+        Variant("omp", part, "averages of OMP codes", without_filters),
+        Variant("shrinkage", part, "shrinkage, no learned filters", unfiltered),
+        Variant(
+            "consistent", part, "OMP, K = 4, patch by patch, into the cells", model,
+            decoder="consistent",
+        ),
+        Variant("linear", part, "none: middles of the cells", model, decoder="linear"),
+    ]  # fmt: skip
 
-    Nothing else changes: states and the order of values are those of the layered file.
-    """
-    parts = container.unpack(data)
-    header = parts.header
-    tables = CoderTables.from_mapping(model.tables)
-    merged = []
-    for tile in range(header.num_tiles):
-        segments = [layer[tile] for layer in parts.segments]
-        shapes = header.patch_grids(tile)
-        values = contexts.decode_tile(segments, shapes, tables, measurements=header.measurements)
-        wanted = [plane.astype(np.int32) * WANTED_UNIT for plane in values]
-        state = TileState(shapes, tables, header.measurements)
-        coder = contexts._registers()
-        buffer = np.empty(sum(map(len, segments)) + 64, np.uint8)
-        for layer in range(header.num_layers):
-            state.code_layer(coder, buffer, False, layer, wanted)
-        if any((a != b).any() for a, b in zip(values, state.inner_values(), strict=True)):
-            raise AssertionError("values changed on the way")
-        merged.append(contexts._finish(coder, buffer[: coder[POSITION]].tobytes()))
-    return container.pack(replace(parts, segments=[merged]))
+
+def coders(model: Model) -> list[Variant]:
+    """Codecs with neutral tables in place of some of the model's."""
+    part = "entropy coder"
+    learned, neutral = dict(model.tables), neutral_tables().as_mapping()
+    predictors = {name for name in learned if "predictors" in name or "offsets" in name}
+    only_predictors = {name: (learned if name in predictors else neutral)[name] for name in learned}
+    unpredicting = {
+        kind: {name: (neutral if name.startswith(kind) else learned)[name] for name in learned}
+        for kind in ("mean", "sign", "magnitude")
+    }
+    return [
+        Variant("neutral", part, "no learned tables at all", replace(model, tables={})),
+        Variant(
+            "predictors", part, "learned predictors, neutral states",
+            replace(model, tables=only_predictors),
+        ),
+        *(
+            Variant(
+                f"no {kind} predictors", part, f"neutral predictors of {kind}s",
+                replace(model, tables=tables),
+            )
+            for kind, tables in unpredicting.items()
+        ),
+    ]  # fmt: skip
+
+
+def coders_learned_anew(own: Model, crops: Sequence[Pixels]) -> list[Variant]:
+    """Codecs whose coder is another, with tables that fit it."""
+    part = "entropy coder"
+    unpredicted = replace(own, tables=states_without_predictors(own, crops))
+    return [
+        Variant(
+            "unpredicted", part, "neutral predictors, states learned anew", unpredicted, **ALONE
+        ),
+        *(
+            Variant(key, part, patch.description, own, patched=True, **ALONE)
+            for key, patch in PATCHES.items()
+        ),
+    ]
 
 
 Curves = dict[str, dict[str, dict[str, list[Point]]]]  # variant -> set -> picture -> points
@@ -197,7 +147,6 @@ def run(
     paths: Mapping[str, Sequence[Path]],
     steps: Sequence[float] = STEPS,
     workers: int = 2,
-    verbose: bool = True,
 ) -> Curves:
     """Measure every variant on the pictures of its sets."""
     curves: Curves = {}
@@ -206,16 +155,10 @@ def run(
         curves[variant.key] = {
             name: measure_patched(variant.key, variant.model, EVERY, paths[name], steps, workers)
             if variant.patched
-            else {
-                path.stem: measure(
-                    np.asarray(Image.open(path)), variant.code, steps, workers=workers
-                )
-                for path in paths[name]
-            }
+            else variant.points(paths[name], steps, workers)
             for name in variant.sets
         }
-        if verbose:
-            print(f"{variant.key}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
+        print(f"{variant.key}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
     return curves
 
 

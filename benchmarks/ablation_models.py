@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cscodec.bitstream.contexts import neutral_tables
+from cscodec.bitstream.tables import neutral_tables
 from cscodec.encoding import measure_colours
 from cscodec.images import luma, read_picture
 from cscodec.learning.corpus import list_pictures, split_pictures
 from cscodec.learning.filters import train_filters
-from cscodec.learning.priors import _train_states, train_tables
+from cscodec.learning.priors import train_states, train_tables
 from cscodec.model import Model, System
 from cscodec.sensing.averages import cosine_basis
-from cscodec.sensing.patches import extract_patches, remove_mean
+from cscodec.transform.patches import extract_patches, remove_mean
 
 CROP_SIDE = 384
 
@@ -58,7 +58,7 @@ def states_without_predictors(model: Model, crops: Sequence[Pixels]) -> dict[str
     """Tables whose states were learned with neutral predictors."""
     tables = {name: array.copy() for name, array in neutral_tables().as_mapping().items()}
     measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
-    _train_states(tables, measured, np.random.default_rng(0), lambda _: None)
+    train_states(tables, measured, np.random.default_rng(0), lambda _: None)
     return tables
 
 

@@ -1,7 +1,7 @@
 """For ablation.py: codecs that lack a part of the entropy coder which no option switches off.
 
-The package is copied and a line of the copy is changed. In a process of its own, the copy learns
-tables anew and codes the pictures.
+The package is copied, with what compiles its kernels, and a line of the copy is changed. In a
+process of its own, the copy learns tables anew and codes the pictures.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ablation_models import relearn_tables, training_crops
+from ablation_variant import Variant
+
+import cscodec
 from cscodec.evaluation.rate_distortion import Point
 from cscodec.model import Model, load_model
 
@@ -24,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Patch:
-    """A line of a file of the package, and what takes its place."""
+    """A line of a file of the project, and what takes its place."""
 
     description: str
     file: str
@@ -32,23 +36,22 @@ class Patch:
     replacement: str
 
 
-_MIXING = "bitstream/_mixing.py"
 PATCHES = {
     "first context": Patch(
         "one context per decision, its first; no mixing",
-        _MIXING,
-        "logit = builder.ashr(builder.call(total, [products]), int32(12))",
-        "logit = builder.extract_element(heard, int32(0))",
+        "building/intrinsics.py",
+        "logit = builder.ashr(builder.call(total, [products]), _INT32(12))",
+        "logit = builder.extract_element(heard, _INT32(0))",
     ),
     "fixed weights": Patch(
         "mixing with equal weights that do not learn",
-        _MIXING,
+        "cscodec/kernels/mixing.py",
         "WEIGHT_RATE = 10",
         "WEIGHT_RATE = 0",
     ),
     "four neighbours": Patch(
         "predictions from the four neighbours coded before",
-        "learning/priors.py",
+        "cscodec/learning/priors.py",
         "end = last if source < NUM_CAUSAL else first",
         "end = last if source < NUM_CAUSAL else 1",
     ),
@@ -56,17 +59,18 @@ PATCHES = {
 
 
 def copy_patched(patch: Patch, folder: Path) -> None:
-    """Copy the package into a folder and change it.
+    """Copy the package and the compiler of its kernels into a folder, and change a line.
 
     Raises
     ------
     ValueError
         If the line to change is not there exactly once.
     """
-    shutil.copytree(
-        ROOT / "cscodec", folder / "cscodec", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    path = folder / "cscodec" / patch.file
+    for name in ("building", "cscodec"):
+        # Compiled kernels stay behind: they may be those of other sources.
+        ignored = shutil.ignore_patterns("__pycache__", "native")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    path = folder / patch.file
     text = path.read_text(encoding="utf-8")
     if text.count(patch.line) != 1:
         raise ValueError(
@@ -85,6 +89,7 @@ def measure_patched(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_patched(PATCHES[key], folder)
+        subprocess.run([sys.executable, "-m", "building.libraries"], cwd=folder, check=True)
         model.save(folder / "model.safetensors")
         task = {
             "folder": name,
@@ -104,23 +109,15 @@ def measure_patched(
 
 def main() -> None:
     """Measure within the copied package: the other side of :func:`measure_patched`."""
-    from ablation import Variant, run
-    from ablation_models import relearn_tables, training_crops
-
-    import cscodec
-
     task = json.loads(sys.argv[1])
     folder = Path(task["folder"])
     if not Path(cscodec.__file__).is_relative_to(folder):
         raise RuntimeError(f"{cscodec.__file__} is not the copy in {folder}")
     crops = training_crops(Path(os.environ["CSCODEC_DATA"]) / "train/photos", task["every"])
     model = relearn_tables(load_model(folder / "model.safetensors"), crops)
-    paths = {"table2": [Path(path) for path in task["paths"]]}
-    patched = Variant("patched", "", "", model, sets=list(paths))
-    curves = run([patched], paths, task["steps"], task["workers"], verbose=False)["patched"]
-    points = {
-        picture: [asdict(point) for point in found] for picture, found in curves["table2"].items()
-    }
+    paths = [Path(path) for path in task["paths"]]
+    found = Variant("patched", "", "", model).points(paths, task["steps"], task["workers"])
+    points = {picture: [asdict(point) for point in curve] for picture, curve in found.items()}
     (folder / "points.json").write_text(json.dumps(points), encoding="utf-8")
 
 

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +26,27 @@ import numpy as np
 import numpy.typing as npt
 from machine import describe_machine
 from paper_page import write_page
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from cscodec.choices import PATCH_DECODERS
 from cscodec.evaluation import report
 from cscodec.evaluation.metrics import psnr_db, ssim
 from cscodec.images import find_pictures, luma, read_picture
 from cscodec.learning.corpus import Corpus, list_pictures, split_pictures
-from cscodec.learning.online import OnlineLearner
+from cscodec.learning.online import LearnerParameters, OnlineLearner
 from cscodec.learning.options import GAMMAS
-from cscodec.learning.rivals import METHODS, training_set
+from cscodec.learning.rivals import Sizes, learn, training_set
 from cscodec.learning.rivals.dictionary_updates import error_weight, objective, sparse_code
-from cscodec.learning.validation import restore_plane
+from cscodec.learning.validation import sense_and_restore
 from cscodec.model import System
 from cscodec.sensing.reconstruct import decode_measurements
 
 ROOT = Path(__file__).resolve().parents[1]
 NUM_MEASUREMENTS, NUM_ATOMS, SPARSITY = 20, 256, 4
+SIZES = Sizes(NUM_MEASUREMENTS, NUM_ATOMS, SPARSITY)
 GAMMA = GAMMAS["online"]
 NUM_TEST_PATCHES = 6000
 SMALL_SET = 6000
-PATCH_DECODERS = ("omp", "linear", "consistent")
 REFINED = ("online", "online-kept", "online-large")  # systems also measured with the slow decoder
 
 Float32Array = npt.NDArray[np.float32]
@@ -99,9 +101,7 @@ class Watch:
         self._every = every
         self._start = time.process_time()
 
-    def __call__(
-        self, iteration: int, phi: npt.NDArray[np.float64], psi: npt.NDArray[np.float64]
-    ) -> None:
+    def __call__(self, iteration: int, phi: npt.ArrayLike, psi: npt.ArrayLike) -> None:
         if self.is_due(iteration):
             paused = time.process_time()
             quality = patch_psnr_db(self._test_patches, System.from_matrices(phi, psi))
@@ -125,12 +125,10 @@ def learn_batch(
     method: str, patches: Float32Array, test_patches: Float32Array, **parameters: Any
 ) -> Run:
     """Train a batch method."""
-    if method != "pca":
-        parameters = {"num_atoms": NUM_ATOMS, "sparsity": SPARSITY, **parameters}
     watch = Watch(test_patches, every=1)
     if method in ("s-dcs", "bl", "ksvd", "mod"):
         parameters["observer"] = watch
-    learned = METHODS[method](patches, num_measurements=NUM_MEASUREMENTS, **parameters)
+    learned = learn(method, patches, SIZES, **parameters)
     system = System.from_matrices(learned.sensing_matrix, learned.dictionary)
     return Run(system, len(patches), watch.cpu_s(), watch.curve, learned.history)
 
@@ -145,16 +143,13 @@ def learn_online(
     statistics: str = "restart",
     inspect: Callable[[int, OnlineLearner, npt.NDArray[np.float64]], None] | None = None,
     further_iterations: int = 0,
-    **parameters: Any,
 ) -> Run:
     """Train by Algorithm 1; ``inspect`` sees the learner and Φ after every dictionary iteration.
 
     ``statistics`` is as in `TrainingOptions`. The system returned is that before the further
     iterations, which are Figure 4's.
     """
-    learner = OnlineLearner(
-        num_measurements=NUM_MEASUREMENTS, num_atoms=NUM_ATOMS, sparsity=SPARSITY, **parameters
-    )
+    learner = OnlineLearner(LearnerParameters(NUM_MEASUREMENTS, NUM_ATOMS, SPARSITY, GAMMA))
     corpus.window_size  # noqa: B018 - reads the pictures: not a cost of learning
     watch = Watch(test_patches, every=max(1, dictionary_iterations // 5))
     while not learner.is_started:
@@ -229,27 +224,19 @@ def train_all(
         quality = patch_psnr_db(test_patches, run.system)
         print(f"{name:16} {run.cpu_s:7.1f} s of CPU, {quality:.2f} dB on test patches", flush=True)
 
-    online = {
-        "outer_iterations": schedule.outer_iterations,
-        "dictionary_iterations": schedule.dictionary_iterations,
-        "gamma": GAMMA,
-    }
-    convergence = Convergence(test_patches, max(1, schedule.dictionary_iterations // 20))
-    # The first run without its observer, so that its time is the learner's alone.
-    add("online", learn_online(training, test_patches, batch_size=128, **online))
-    learn_online(
+    online = partial(
+        learn_online,
         training,
         test_patches,
-        batch_size=128,
-        inspect=convergence,
-        further_iterations=schedule.further_iterations,
-        **online,
+        outer_iterations=schedule.outer_iterations,
+        dictionary_iterations=schedule.dictionary_iterations,
     )
+    convergence = Convergence(test_patches, max(1, schedule.dictionary_iterations // 20))
+    # The first run without its observer, so that its time is the learner's alone.
+    add("online", online(batch_size=128))
+    online(batch_size=128, inspect=convergence, further_iterations=schedule.further_iterations)
     for name, batch_size in (("online-kept", 128), ("online-large", schedule.large_batch)):
-        run = learn_online(
-            training, test_patches, batch_size=batch_size, statistics="keep", **online
-        )
-        add(name, run)
+        add(name, online(batch_size=batch_size, statistics="keep"))
     add("s-dcs", learn_batch("s-dcs", patches, test_patches, **rounds))
     add("s-dcs-small", learn_batch("s-dcs", small, test_patches, **rounds))
     add("bl", learn_batch("bl", small, test_patches, **rounds))
@@ -313,7 +300,7 @@ def measure_pictures(
             found = {}
             for picture, plane in pictures.items():
                 start = time.perf_counter()
-                restored = restore_plane(plane, run.system, decoder, sparsity=SPARSITY)
+                restored = sense_and_restore(plane, run.system, decoder, sparsity=SPARSITY)
                 seconds = time.perf_counter() - start
                 found[picture] = {
                     "psnr_db": psnr_db(plane, restored),
@@ -340,7 +327,9 @@ def write_restored(
         Image.fromarray(pictures[picture]).save(folder / f"{picture}.png")
         for name, run in runs.items():
             for decoder in ("omp", "refine") if name.startswith("online") else ("omp",):
-                restored = restore_plane(pictures[picture], run.system, decoder, sparsity=SPARSITY)
+                restored = sense_and_restore(
+                    pictures[picture], run.system, decoder, sparsity=SPARSITY
+                )
                 Image.fromarray(restored).save(folder / f"{picture}-{name}-{decoder}.png")
 
 
@@ -361,7 +350,6 @@ def main() -> int:
         held_out_patches = Corpus(held_out, seed=1)
         test_patches = held_out_patches.next_batch(NUM_TEST_PATCHES)
         validation_patches = held_out_patches.next_batch(NUM_TEST_PATCHES)
-        warm_up(test_patches)
         corpus = Corpus(training, seed=0)
         runs, convergence = train_all(corpus, test_patches, validation_patches, schedule)
         draws = corpus.next_batch(schedule.draws * SMALL_SET)
@@ -402,16 +390,6 @@ def main() -> int:
         write_restored(arguments.pictures, pictures, runs)
     print(f"written: {target} and {output / 'docs' / 'paper-results.md'}")
     return 0
-
-
-def warm_up(patches: Float32Array) -> None:
-    """Compile the kernels, so that nobody's seconds hold it."""
-    METHODS["bl"](patches[:300], iterations=1)
-    learner = OnlineLearner()
-    for _ in range(2):
-        learner.partial_fit(patches[:512])
-    learner.update_sensing_matrix()
-    patch_psnr_db(patches[:300], dct_system())
 
 
 if __name__ == "__main__":

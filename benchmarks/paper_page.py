@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from cscodec.choices import PATCH_DECODERS
 from cscodec.evaluation.metrics import psnr_db
 from cscodec.evaluation.report import Cell, Series, line_chart, markdown_table
 from cscodec.evaluation.training_report import tile_patches
-from cscodec.learning.validation import restore_plane
+from cscodec.learning.validation import sense_and_restore
 from cscodec.model import System
 
 Results = Mapping[str, Any]
@@ -175,7 +176,7 @@ def _distances(results: Results) -> str:
 
 
 def _decoders(results: Results) -> str:
-    decoders = ("omp", "linear", "consistent", "refine")
+    decoders = (*PATCH_DECODERS, "refine")
     rows: list[list[Cell]] = []
     for name, label in NAMES.items():
         found = results["systems"][name]["table2"]
@@ -374,7 +375,7 @@ def _restored(systems: Mapping[str, System], sample: Uint8Array, folder: Path) -
     ]
     cells = ["![original](paper/restored-original.png)<br>original"]
     for name, decoder in shown:
-        restored = restore_plane(crop, systems[name], decoder)
+        restored = sense_and_restore(crop, systems[name], decoder)
         _save(folder / f"restored-{name}-{decoder}.png", restored, 1)
         cells.append(
             f"![{name} {decoder}](paper/restored-{name}-{decoder}.png)<br>"

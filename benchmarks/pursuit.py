@@ -28,10 +28,10 @@ from machine import describe_machine
 from sklearn.decomposition import MiniBatchDictionaryLearning
 
 from cscodec.images import luma, read_picture
-from cscodec.learning.online import OnlineLearner
+from cscodec.learning.online import LearnerParameters, OnlineLearner
 from cscodec.sensing.design import design_sensing_matrix
-from cscodec.sensing.patches import extract_patches, remove_mean
 from cscodec.sensing.pursuit import omp, omp_reference
+from cscodec.transform.patches import extract_patches, remove_mean
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "pursuit.json"
@@ -76,7 +76,7 @@ def sample_patches() -> Array:
     planes = [luma(read_picture(path).pixels) for path in sorted((ROOT / "samples").glob("*.*g"))]
     patches = np.concatenate([remove_mean(extract_patches(plane))[0] for plane in planes])
     patches = patches[np.ptp(patches, axis=1) > 0]
-    return patches[np.random.default_rng(0).permutation(len(patches))]
+    return np.random.default_rng(0).permutation(patches)
 
 
 def compare_omp(
@@ -133,7 +133,7 @@ def compare_learning(patches: Array, batch_size: int, rounds: int) -> dict[str, 
     iterations = 12_800 // batch_size
 
     def ours() -> None:
-        learner = OnlineLearner(dictionary=start, sparsity=SPARSITY)
+        learner = OnlineLearner(LearnerParameters(sparsity=SPARSITY), dictionary=start)
         for i in range(iterations):
             first = i % 10 * batch_size
             learner.partial_fit(stream[first : first + batch_size])

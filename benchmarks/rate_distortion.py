@@ -33,10 +33,10 @@ import PIL
 from machine import describe_machine
 from PIL import Image
 
+from cscodec.arrays import Pixels
 from cscodec.evaluation import report
 from cscodec.evaluation.rate_distortion import (
     Codec,
-    Pixels,
     Point,
     Quality,
     anchors,
