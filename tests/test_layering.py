@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "arrays": set(),
     "choices": set(),
     "parallel": set(),
-    "kernels": {"errors", "layout"},
+    "kernels": {"errors", "layout", "arrays"},
     "transform": {"errors", "layout", "arrays", "kernels"},
     "bitstream": {"errors", "layout", "arrays", "parallel", "kernels"},
     "model": {"errors", "layout", "arrays", "parallel", "transform", "bitstream"},

@@ -23,13 +23,11 @@ from functools import update_wrapper
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
-import numpy.typing as npt
 
+from cscodec.arrays import Array as Array  # in helpers: compiled for whatever they are called with
 from cscodec.kernels.library import entry
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Array = npt.NDArray[Any]  #: in helpers, which are compiled for whatever they are called with
-
 Size = int | str
 
 

@@ -8,15 +8,12 @@ that fits the thresholded coefficients best (Procrustes), from the cosine transf
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Array
 from cscodec.model import System
 from cscodec.sensing.averages import cosine_basis
-
-Array = npt.NDArray[Any]
 
 _THRESHOLDS = (10.0, 30.0)  # between a fine and a coarse quantisation step
 # More rounds fit the training pictures better and others no better.

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Pixels
 from cscodec.learning.basis import sparse_basis
 from cscodec.learning.filters import train_filters
 from cscodec.learning.priors import train_tables
 from cscodec.model import Model
 from cscodec.transform.colour import halve, split_colours
 from cscodec.transform.patches import extract_patches, remove_mean
-
-Pixels = npt.NDArray[np.uint8]
 
 CROP_SIDE = 384  #: pixels of each picture that are used, a multiple of 16
 MAX_CROPS = 400

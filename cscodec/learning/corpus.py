@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Pixels
 from cscodec.errors import CscodecError, InvalidInputError
 from cscodec.images import find_pictures, luma, read_picture
 from cscodec.layout import PATCH_PIXELS, PATCH_SIZE
@@ -36,7 +37,6 @@ MAX_HELD_OUT = 32
 _STRIP_ROWS = 256  # colour conversion in strips: its temporaries stay small
 
 Channel = Literal["luma", "chroma"]
-Uint8Array = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,7 @@ def split_pictures(
     return [p for p in pictures if p not in held_out], [p for p in pictures if p in held_out]
 
 
-def read_pixels(
-    picture: PictureFile, max_pixels: int, skipped: dict[str, str]
-) -> Uint8Array | None:
+def read_pixels(picture: PictureFile, max_pixels: int, skipped: dict[str, str]) -> Pixels | None:
     """Read a picture; if it cannot be used, note the reason in ``skipped`` and return None."""
     try:
         return read_picture(picture.path, max_pixels=max_pixels).pixels
@@ -100,7 +98,7 @@ def read_pixels(
         return None
 
 
-def luma_plane(pixels: Uint8Array) -> Uint8Array:
+def luma_plane(pixels: Pixels) -> Pixels:
     """BT.601 luma of a picture of any mode, (H, W) uint8, computed in strips."""
     if pixels.ndim == 2:
         return pixels
@@ -108,7 +106,7 @@ def luma_plane(pixels: Uint8Array) -> Uint8Array:
     return np.concatenate(strips)
 
 
-def chroma_planes(pixels: Uint8Array) -> tuple[Uint8Array, ...]:
+def chroma_planes(pixels: Pixels) -> tuple[Pixels, ...]:
     """Cb and Cr of a colour picture at 4:2:0, each (H // 2, W // 2) uint8; () for a gray one.
 
     An odd last row or column is left out: half of its samples would be invented.
@@ -168,7 +166,7 @@ class Corpus:
         self._window_patches = window_patches
         self._max_pixels = max_pixels
         self._workers = workers
-        self._pool: Uint8Array = np.empty((0, PATCH_PIXELS), np.uint8)
+        self._pool: Pixels = np.empty((0, PATCH_PIXELS), np.uint8)
         self._pool_is_whole = False  # it holds every patch of every picture
         self._canonical: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._order: npt.NDArray[np.int64] = np.empty(0, np.int64)
@@ -267,20 +265,20 @@ class Corpus:
         # can serve every epoch, whatever the order of its first reading.
         self._canonical = np.concatenate([slices[picture] for picture in sorted(slices)])
 
-    def _read(self, visit: int) -> tuple[int, Uint8Array, int]:
+    def _read(self, visit: int) -> tuple[int, Pixels, int]:
         """Return the picture's index, the patches it gives at this visit, and how many it has."""
         epoch, place = divmod(visit, len(self._pictures))
         index = int(_epoch_order(self._seed, epoch, len(self._pictures))[place])
         patches = self._read_patches(self._pictures[index])
         return index, self._thin(patches, MAX_PATCHES_PER_PICTURE, visit), len(patches)
 
-    def _thin(self, patches: Uint8Array, limit: int, visit: int) -> Uint8Array:
+    def _thin(self, patches: Pixels, limit: int, visit: int) -> Pixels:
         """Return at most ``limit`` patches, random ones if there are more."""
         if len(patches) <= limit:
             return patches
         return patches[_generator(self._seed, _VISIT, visit).permutation(len(patches))[:limit]]
 
-    def _read_patches(self, picture: PictureFile) -> Uint8Array:
+    def _read_patches(self, picture: PictureFile) -> Pixels:
         pixels = read_pixels(picture, self._max_pixels, self.skipped)
         if pixels is None:
             return np.empty((0, PATCH_PIXELS), np.uint8)
@@ -330,7 +328,7 @@ def _epoch_order(seed: int, epoch: int, num_pictures: int) -> npt.NDArray[np.int
     return _generator(seed, _EPOCH, epoch).permutation(num_pictures)
 
 
-def _whole_patches(plane: Uint8Array) -> Uint8Array:
+def _whole_patches(plane: Pixels) -> Pixels:
     """Non-overlapping patches of a plane, (num_patches, 64) uint8, without incomplete ones.
 
     The codec pads incomplete patches; invented pixels are nothing to learn from.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array
 from cscodec.bitstream.quantize import scaled
 from cscodec.bitstream.tables import CoderTables
 from cscodec.bitstream.tiles import encode_tile
@@ -18,7 +19,6 @@ from cscodec.restore.filters import FILTER_STEPS, fit_filters
 from cscodec.restore.refine import shrunk_plane
 from cscodec.transform.measure import synthesise_plane
 
-Float32Array = npt.NDArray[np.float32]
 Measured = Sequence[Float32Array]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
 from cscodec.kernels import online as kernels
 from cscodec.layout import PATCH_PIXELS
@@ -25,9 +26,6 @@ from cscodec.learning.saved import Saved
 from cscodec.learning.statistics import Coder
 from cscodec.learning.usable import distinct_rows, usable_patches, vary
 from cscodec.sensing.design import design_sensing_matrix
-
-Float32Array = npt.NDArray[np.float32]
-Float64Array = npt.NDArray[np.float64]
 
 __all__ = ["LearnerParameters", "OnlineLearner", "update_atoms"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Array, Float32Array
 from cscodec.bitstream.quantize import scaled
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.bitstream.tiles import TileState, encode_with, magnitudes_at
@@ -35,8 +35,6 @@ from cscodec.layout import (
 )
 from cscodec.model import Model
 
-Array = npt.NDArray[Any]
-Float32Array = npt.NDArray[np.float32]
 Names = list[tuple[int, int]]  # of features: source, measurement
 
 #: Steps that predictors are fitted at, and the range that states are trained over.

@@ -10,15 +10,12 @@ from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from cscodec.arrays import Float32Array, Float64Array
 from cscodec.layout import PATCH_PIXELS
 from cscodec.learning.saved import Saved
 from cscodec.learning.statistics import Coder
 from cscodec.parallel import parallel_map
-
-Float32Array = npt.NDArray[np.float32]
-Float64Array = npt.NDArray[np.float64]
 
 #: Patches per piece of work; fixed, as it determines the order of all sums.
 _CHUNK = 1024

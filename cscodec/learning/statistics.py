@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
+from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
 from cscodec.kernels.online import Sums, code_patches
 from cscodec.kernels.pursuit import Codes, PursuitRoom
-
-Float32Array = npt.NDArray[np.float32]
-Float64Array = npt.NDArray[np.float64]
 
 #: Patches coded together: their correlations with 256 atoms stay in a core's cache.
 _GROUP = 256

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from cscodec.arrays import Pixels
 from cscodec.errors import InvalidInputError
 from cscodec.learning.checkpoint import (
     Checkpoint,
@@ -54,8 +54,6 @@ from cscodec.transform.patches import extract_patches
 
 VALIDATION_SIDE = 256  #: pixels; centres of held-out pictures, so that a measurement takes moments
 _CHANNELS: tuple[Channel, ...] = ("luma", "chroma")
-
-Uint8Array = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,7 @@ class _Run:
         self,
         channel: Channel,
         corpus: Corpus,
-        planes: list[Uint8Array],
+        planes: list[Pixels],
         interrupted: Callable[[], bool],
     ) -> OnlineLearner:
         """Algorithm 1."""
@@ -213,7 +211,7 @@ class _Run:
                 raise KeyboardInterrupt
         return learner
 
-    def validation_planes(self, channel: Channel) -> list[Uint8Array]:
+    def validation_planes(self, channel: Channel) -> list[Pixels]:
         """Centres of held-out pictures."""
         # Held-out pictures may all be broken, small or gray; then training pictures must do.
         for pictures in (self.held_out, self.training[:MAX_HELD_OUT]):
@@ -265,7 +263,7 @@ class _Run:
             )
         return model
 
-    def _pictures(self) -> Iterator[Uint8Array]:
+    def _pictures(self) -> Iterator[Pixels]:
         for picture in self.training:
             pixels = read_pixels(picture, self.settings.max_pixels, self.state.skipped_pictures)
             if pixels is not None:

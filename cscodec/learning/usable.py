@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array
 from cscodec.errors import InvalidInputError
 from cscodec.layout import PATCH_PIXELS
 from cscodec.transform.patches import remove_mean
-
-Float32Array = npt.NDArray[np.float32]
 
 #: Patches that vary more are treated like infinite ones: their squares would swamp all others.
 _LARGEST_ENERGY = PATCH_PIXELS * 1e12

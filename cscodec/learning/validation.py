@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from cscodec.arrays import Pixels
 from cscodec.choices import DECODERS
 from cscodec.layout import PATCH_SIZE
 from cscodec.learning.corpus import (
@@ -31,8 +31,6 @@ PROTOCOL = (
 )
 _MIN_SIDE = 2 * PATCH_SIZE  # SSIM's window needs 11 pixels
 
-Uint8Array = npt.NDArray[np.uint8]
-
 
 @dataclass(frozen=True)
 class Quality:
@@ -49,13 +47,13 @@ def read_planes(
     max_side: int,
     max_pixels: int,
     skipped: dict[str, str],
-) -> list[Uint8Array]:
+) -> list[Pixels]:
     """Read the centres, at most ``max_side`` pixels wide and high, of the planes of pictures.
 
     Pictures that cannot be read are noted in ``skipped``; they, and those that are smaller than
     16 x 16 or lack the channel, are left out. Sides are multiples of 8.
     """
-    planes: list[Uint8Array] = []
+    planes: list[Pixels] = []
     for picture in pictures:
         pixels = read_pixels(picture, max_pixels, skipped)
         if pixels is None:
@@ -66,8 +64,8 @@ def read_planes(
 
 
 def sense_and_restore(
-    plane: Uint8Array, system: System, decoder: str = "omp", *, sparsity: int = 4
-) -> Uint8Array:
+    plane: Pixels, system: System, decoder: str = "omp", *, sparsity: int = 4
+) -> Pixels:
     """Sense a plane without quantisation and decode it again.
 
     Parameters
@@ -89,12 +87,12 @@ def sense_and_restore(
         means, rest = np.split(measurements.reshape(-1, measurements.shape[-1]), [1], axis=1)
         patches = decode_measurements(rest, system, decoder, sparsity)
         restored = assemble_patches(patches + means, shape)
-    pixels: Uint8Array = np.clip(np.rint(restored), 0, 255).astype(np.uint8)
+    pixels: Pixels = np.clip(np.rint(restored), 0, 255).astype(np.uint8)
     return pixels
 
 
 def measure_quality(
-    planes: Sequence[Uint8Array], system: System, decoder: str = "omp", *, sparsity: int = 4
+    planes: Sequence[Pixels], system: System, decoder: str = "omp", *, sparsity: int = 4
 ) -> Quality:
     """Return the mean quality of planes restored by one decoder."""
     from cscodec.evaluation.metrics import psnr_db, ssim
@@ -109,7 +107,7 @@ def measure_quality(
 
 
 def measure_decoders(
-    planes: Sequence[Uint8Array], system: System, *, sparsity: int
+    planes: Sequence[Pixels], system: System, *, sparsity: int
 ) -> dict[str, dict[str, float]]:
     """Return the mean quality by every decoder, as a model records it."""
     return {
@@ -118,7 +116,7 @@ def measure_decoders(
     }
 
 
-def _centre(plane: Uint8Array, max_side: int) -> Uint8Array:
+def _centre(plane: Pixels, max_side: int) -> Pixels:
     sides = [min(side, max_side) // PATCH_SIZE * PATCH_SIZE for side in plane.shape]
     top, left = ((have - want) // 2 for have, want in zip(plane.shape, sides, strict=True))
     return plane[top : top + sides[0], left : left + sides[1]]

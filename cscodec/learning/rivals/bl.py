@@ -14,6 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float64Array
 from cscodec.errors import InvalidInputError
 from cscodec.learning.rivals.dictionary_updates import (
     PLAIN_WEIGHT,
@@ -26,7 +27,6 @@ from cscodec.learning.rivals.dictionary_updates import (
 )
 from cscodec.learning.rivals.result import LearnedSystem, Observer
 from cscodec.learning.rivals.training_set import (
-    Float64Array,
     Sizes,
     check_sizes,
     dct_dictionary,

@@ -16,14 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cholesky, eigh, solve_triangular
 
+from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
 from cscodec.layout import PATCH_PIXELS
-from cscodec.learning.rivals.training_set import (
-    CHUNK_PATCHES,
-    Float32Array,
-    Float64Array,
-    scatter_matrix,
-)
+from cscodec.learning.rivals.training_set import CHUNK_PATCHES, scatter_matrix
 from cscodec.sensing.pursuit import SparseCodes, omp_gram
 
 MAX_CORRELATION = 0.99  #: of two atoms; beyond it one of them is superfluous

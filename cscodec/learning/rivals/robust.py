@@ -11,13 +11,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
 from cscodec.layout import PATCH_PIXELS
 from cscodec.learning.rivals.result import LearnedSystem
 from cscodec.learning.rivals.separate import learn_ksvd
 from cscodec.learning.rivals.training_set import (
-    Float32Array,
-    Float64Array,
     Sizes,
     check_sizes,
     gaussian_sensing_matrix,

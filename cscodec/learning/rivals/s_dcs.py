@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
+from cscodec.arrays import Float64Array
 from cscodec.learning.rivals.dictionary_updates import (
     error_weight,
     ksvd_update,
@@ -19,7 +20,6 @@ from cscodec.learning.rivals.dictionary_updates import (
 )
 from cscodec.learning.rivals.result import LearnedSystem, Observer
 from cscodec.learning.rivals.training_set import (
-    Float64Array,
     Sizes,
     check_sizes,
     dct_dictionary,

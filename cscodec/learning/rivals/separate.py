@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
 from cscodec.learning.rivals.dictionary_updates import (
     PLAIN_WEIGHT,
@@ -23,8 +24,6 @@ from cscodec.learning.rivals.dictionary_updates import (
 )
 from cscodec.learning.rivals.result import LearnedSystem, Observer
 from cscodec.learning.rivals.training_set import (
-    Float32Array,
-    Float64Array,
     Sizes,
     check_sizes,
     dct_dictionary,

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
 from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS, PATCH_PIXELS, PATCH_SIZE
-
-Float32Array = npt.NDArray[np.float32]
-Float64Array = npt.NDArray[np.float64]
 
 CHUNK_PATCHES = 4096  #: patches treated at a time where more would need much memory
 
