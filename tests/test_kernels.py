@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import intrinsic_kernels as own
 import numpy as np
 import pytest
 
+import cscodec.kernels
 from cscodec.kernels import declaration, online
 from cscodec.kernels.declaration import Kind, fields, kernels
 from cscodec.kernels.multiply import multiply_matrices
@@ -34,6 +37,8 @@ def run(script: str, **settings: str) -> str:
 
 def all_kinds() -> list[tuple[str, Kind]]:
     """Every argument and field of a record that the package's kernels declare."""
+    for module in pkgutil.iter_modules(cscodec.kernels.__path__):
+        importlib.import_module(f"cscodec.kernels.{module.name}")
     found = []
     for kernel in kernels:
         if kernel.function.__module__.startswith("cscodec"):
