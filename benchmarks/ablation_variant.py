@@ -12,8 +12,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from cscodec.bitstream import container
-from cscodec.bitstream.quantize import WANTED_UNIT
 from cscodec.bitstream.range_coder import RangeCoder
+from cscodec.bitstream.steps import WANTED_UNIT
 from cscodec.bitstream.tiles import TileState, decode_tile
 from cscodec.choices import Decoder
 from cscodec.codec import decode, encode

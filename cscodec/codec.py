@@ -9,7 +9,6 @@ on several threads; the bytes and the pixels do not depend on how many.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +16,11 @@ import numpy.typing as npt
 from cscodec.arrays import Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
-from cscodec.bitstream.container import Container, Header
-from cscodec.bitstream.quantize import step_code, step_for_quality
-from cscodec.choices import DECODERS, Decoder, Subsampling
+from cscodec.bitstream.container import Extras, Header
+from cscodec.bitstream.steps import step_code, step_for_quality
+from cscodec.choices import DECODERS, SUBSAMPLINGS, Decoder, Subsampling
 from cscodec.decoding import DecodingJob, Restoration
-from cscodec.encoding import ROUNDED_CELL, ZERO_CELL, EncodingJob
+from cscodec.encoding import EncodingJob, Settings
 from cscodec.errors import InvalidInputError, ModelMismatchError
 from cscodec.evaluation.metrics import psnr_db
 from cscodec.layout import DEFAULT_MAX_PIXELS, MAX_DIMENSION, MAX_MEASUREMENTS
@@ -88,9 +87,9 @@ def encode(
     chosen = model if isinstance(model, Model) else load_model(model)
     if effort not in (0, 1):
         raise InvalidInputError(f"effort is {effort}; allowed are 0 and 1")
-    if subsampling not in ("auto", "4:2:0", "4:4:4"):
+    if subsampling not in SUBSAMPLINGS:
         raise InvalidInputError(
-            f"subsampling is {subsampling!r}; allowed are 'auto', '4:2:0' and '4:4:4'"
+            f"subsampling is {subsampling!r}; allowed are {', '.join(SUBSAMPLINGS)}"
         )
     limit = min(chosen.luma.num_measurements, chosen.chroma.num_measurements)
     measurements = limit if measurements is None else measurements
@@ -99,38 +98,25 @@ def encode(
             f"measurements is {measurements}; model {chosen.name!r} allows 1 to {limit}"
         )
     target = Target.of(target_bpp, target_size, target_psnr)
-    colours = without_alpha(pixels)
-    header = Header(
-        width=pixels.shape[1],
-        height=pixels.shape[0],
-        channels=1 if pixels.ndim == 2 else pixels.shape[2],
-        full_chroma=False,
-        measurements=measurements,
-        step_code=step_code(step_for_quality(quality) if step is None else step),
-        chroma_step_code=step_code(1),
-        zero_cell=round(64 * (ZERO_CELL if effort > 0 else ROUNDED_CELL)),
-        model_id=chosen.model_id,
-    )
-    extras = Container(
-        header,
-        [],
-        pack_alpha(pixels[..., -1]) if header.has_alpha else None,
-        icc_profile,
-        exif,
-        xmp,
-    )
-    job = EncodingJob(colours, chosen, subsampling, effort, workers)
+    code = step_code(step_for_quality(quality) if step is None else step)
+    has_alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
+    alpha = pack_alpha(pixels[..., -1]) if has_alpha else None
+    extras = Extras(alpha, icc_profile, exif, xmp)
+    settings = Settings(subsampling, effort, measurements)
+    job = EncodingJob(pixels, chosen, settings, extras, workers)
 
     if target is None:
-        return job.file(extras)
+        return job.file(code)
 
     def file_at(code: int) -> bytes:
-        return job.file(replace(extras, header=replace(header, step_code=code)), keep=True)
+        return job.file(code, keep=True)
 
     def psnr_of(data: bytes) -> float:
-        return psnr_db(colours, without_alpha(decode(data, model=chosen, workers=workers)))
+        return psnr_db(job.colours, without_alpha(decode(data, model=chosen, workers=workers)))
 
-    return step_for_target(target, file_at, psnr_of, num_pixels=header.width * header.height)
+    return step_for_target(
+        target, file_at, psnr_of, num_pixels=job.colours.shape[0] * job.colours.shape[1]
+    )
 
 
 def decode(

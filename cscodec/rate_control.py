@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cscodec.bitstream.quantize import MIN_STEP, STEP_UNIT
+from cscodec.bitstream.steps import MIN_STEP, STEP_UNIT
 from cscodec.errors import InvalidInputError
 
 FINEST_CODE = round(MIN_STEP * STEP_UNIT)

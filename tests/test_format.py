@@ -31,7 +31,7 @@ from strategies import (
 )
 
 from cscodec import encode, layout, load_model
-from cscodec.bitstream import container, quantize
+from cscodec.bitstream import container, steps
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.bitstream.tiles import decode_tile, encode_tile
 from cscodec.errors import BitstreamError, InvalidFieldError
@@ -301,11 +301,11 @@ def test_the_page_s_header() -> None:
     assert ">" + "".join(letters[row[0]] for row in fields) == container.HEADER.format
     assert f"{container.HEADER.size} bytes are all there is" in section("Header")
     allowed = {re.split("[:,]| of| per", row[1])[0]: row[2] for row in fields}
-    steps = round(quantize.MIN_STEP * 64), round(quantize.MAX_STEP * 64)
-    assert quantize.STEP_UNIT == 64
+    least, most = round(steps.MIN_STEP * 64), round(steps.MAX_STEP * 64)
+    assert steps.STEP_UNIT == 64
     assert allowed["width"] == allowed["height"] == f"1 to {layout.MAX_DIMENSION}"
     assert allowed["measurements"] == f"1 to {layout.NUM_MEASUREMENTS - 1}"
-    assert allowed["step"] == f"{steps[0]} to {steps[1]}"
+    assert allowed["step"] == f"{least} to {most}"
     assert allowed["entropy coder"] == str(layout.CODER_ID)
     assert str(layout.DEFAULT_MAX_PIXELS) in section("Header")
 

@@ -10,7 +10,7 @@ import pytest
 from strategies import Pixels, plain_model, sample
 
 import cscodec
-from cscodec.bitstream.quantize import STEP_UNIT
+from cscodec.bitstream.steps import STEP_UNIT
 from cscodec.errors import InvalidInputError
 from cscodec.evaluation.metrics import psnr_db
 from cscodec.rate_control import COARSEST_CODE, FINEST_CODE, Target, step_for_target

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import odd_model, plain_model, sample
 
-from cscodec.bitstream.quantize import dequantize, scaled
+from cscodec.bitstream.steps import dequantize, scaled
 from cscodec.bitstream.tables import neutral_tables
 from cscodec.bitstream.tiles import encode_tile
 from cscodec.choices import DECODERS

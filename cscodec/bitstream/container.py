@@ -10,8 +10,9 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from cscodec.bitstream.quantize import MAX_STEP, MIN_STEP, STEP_UNIT
+from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT
 from cscodec.errors import (
     BadMagicError,
     BitstreamError,
@@ -134,6 +135,15 @@ class Header:
             unit = PATCH_SIZE if plane == 0 or self.full_chroma else 2 * PATCH_SIZE
             grids.append((-(-height // unit), -(-width // unit)))
         return grids
+
+
+class Extras(NamedTuple):
+    """What a file has beside its colours: a PNG stream of alpha, and metadata as they came."""
+
+    alpha: bytes | None = None
+    icc_profile: bytes | None = None
+    exif: bytes | None = None
+    xmp: bytes | None = None
 
 
 @dataclass(frozen=True)

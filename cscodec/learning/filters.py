@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Float32Array
-from cscodec.bitstream.quantize import scaled
+from cscodec.bitstream.steps import scaled
 from cscodec.bitstream.tables import CoderTables
 from cscodec.bitstream.tiles import encode_tile
 from cscodec.encoding import RATE_WEIGHT, ZERO_CELL, measure_colours

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Array, Float32Array
-from cscodec.bitstream.quantize import scaled
+from cscodec.bitstream.steps import scaled
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.bitstream.tiles import TileState, encode_with, magnitudes_at
 from cscodec.encoding import RATE_WEIGHT, measure_colours

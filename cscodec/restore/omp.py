@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cscodec.arrays import Float32Array
-from cscodec.bitstream.quantize import dequantize
+from cscodec.bitstream.steps import dequantize
 from cscodec.model import System
 from cscodec.restore.cells import Quantised
 from cscodec.sensing.pursuit import omp

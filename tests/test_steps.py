@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cscodec.bitstream.quantize import (
+from cscodec.bitstream.steps import (
     MAX_STEP,
     MIN_STEP,
     STEP_UNIT,
