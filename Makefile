@@ -9,7 +9,7 @@ SOURCES = pyproject.toml cscodec/layout.py $(wildcard cscodec/kernels/*.py build
 BUILD = $(DEV)/bin/python -m building.libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check kernels bounds wheel bench vectors snapshots paper
+.PHONY: help demo test lint check kernels bounds wheel bench vectors snapshots paper missing
 
 help:  ## list these verbs
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -55,7 +55,7 @@ snapshots: $(DEV)/installed  ## renew what encoder and decoders are held against
 paper: $(DEV)/bench  ## the paper's tables and figures, into docs/ (needs CSCODEC_DATA)
 	@$(DEV)/bin/python benchmarks/paper.py
 
-$(DEMO)/installed: $(SOURCES)
+$(DEMO)/installed: $(SOURCES) $(if $(wildcard cscodec/kernels/native/*),,missing)
 	$(call environment,$(DEMO),.)
 
 $(DEV)/installed: pyproject.toml

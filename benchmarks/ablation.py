@@ -30,10 +30,11 @@ from ablation_models import (
 )
 from ablation_page import page
 from ablation_patches import PATCHES, measure_patched
-from ablation_variant import FULL, SETS, Pixels, Variant
+from ablation_variant import FULL, SETS, Variant
 from machine import describe_machine
 from rate_distortion import QUALITIES, RATE_RANGE, pictures
 
+from cscodec.arrays import Pixels
 from cscodec.bitstream.tables import neutral_tables
 from cscodec.evaluation import report
 from cscodec.evaluation.rate_distortion import Point, bd_rate_of, mean_bd_rate

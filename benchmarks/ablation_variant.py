@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from cscodec.arrays import Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.range_coder import RangeCoder
 from cscodec.bitstream.steps import WANTED_UNIT
@@ -22,8 +22,6 @@ from cscodec.model import Model
 
 SETS = ("table2", "kodak12")
 FULL = "full codec"  #: key of the codec that lacks nothing
-
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

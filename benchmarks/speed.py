@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from machine import describe_machine
 from PIL import Image
 
 import cscodec
+from cscodec.arrays import Pixels
 from cscodec.evaluation.metrics import psnr_db
 from cscodec.evaluation.report import json_text, text_table
 from cscodec.images import read_picture
@@ -43,7 +43,6 @@ QUALITY = 75
 #: Settings of BLAS that describe some other machine; timings are taken without them.
 FOREIGN_SETTINGS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS")
 
-Pixels = npt.NDArray[np.uint8]
 Result = TypeVar("Result")
 
 

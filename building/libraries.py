@@ -111,7 +111,7 @@ def build(
     made = []
     for level in levels:
         path = folder / f"{BOUNDS if check_bounds else level}{PLATFORMS[platform].suffix}"
-        if not _is_up_to_date(path):
+        if not is_up_to_date(path):
             print(f"compiling kernels: {path.name}", file=sys.stderr, flush=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             _build_library(path, PLATFORMS[platform], level, check_bounds)
@@ -126,21 +126,24 @@ def _build_library(path: Path, platform: Platform, level: str, check_bounds: boo
     features = "-prefer-256-bit" if level == "x86-64-v4" else ""
     target = Target(platform.triple, "generic" if level == "aarch64" else level, features)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="building-") as folder:
-        with _numba_for(target.cpu if platform.machine == machine() else "x86-64-v3", features):
+        # Numba optimises for this family of processors, whatever the code is for.
+        host = "x86-64-v3" if machine() == "x86_64" else "generic"
+        with _numba_for(target.cpu if platform.machine == machine() else host, features):
             objects = _compiled(target, check_bounds, Path(folder))
         facts = Path(folder) / "facts.o"
         facts.write_bytes(compile_facts(sources_digest(), _build_digest(), target))
         linked = Path(folder) / path.name
         link([*objects, facts], linked, platform)
-        digest = hashlib.sha256(linked.read_bytes()).hexdigest()
-        digest_path(path).write_text(digest, encoding="ascii")
+        digest = Path(folder) / "digest"
+        digest.write_text(hashlib.sha256(linked.read_bytes()).hexdigest(), encoding="ascii")
         linked.replace(path)  # whole or not at all: another process may have the old one open
+        digest.replace(digest_path(path))
 
 
 def _compiled(target: object, check_bounds: bool, folder: Path) -> list[Path]:
     """Write the object files of all kernels, on all CPUs."""
     # A process of its own for Numba, as it reads its environment once.
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, 8), mp_context=get_context("spawn")) as pool:
         names = pool.submit(_kernel_names).result()
         codes = [pool.submit(_compile, name, target, check_bounds) for name in names]
         objects = []
@@ -194,7 +197,10 @@ def link(objects: Sequence[Path], library: Path, platform: Platform) -> None:
     command += ["-shared", "-o", str(library), *map(str, objects)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"linking the kernels failed ({command[0]}):\n{done.stderr[-2000:]}")
+        raise SystemExit(
+            f"linking the kernels failed; does {command[0]} work, for shared libraries too? "
+            f"It says:\n{done.stderr[-2000:]}"
+        )
 
 
 def _build_digest() -> str:
@@ -207,7 +213,8 @@ def _build_digest() -> str:
     return digest.hexdigest()
 
 
-def _is_up_to_date(path: Path) -> bool:
+def is_up_to_date(path: Path) -> bool:
+    """Say whether a library is whole, and made of the sources and by the compiler of today."""
     wanted = sources_digest().encode(), _build_digest().encode()
     if not (path.is_file() and digest_path(path).is_file()):
         return False
@@ -226,7 +233,8 @@ def own_level() -> str:
     from building.compiler import Target, compile_facts
 
     platform = PLATFORMS[own_platform()]
-    with tempfile.TemporaryDirectory(prefix="cscodec-") as folder:
+    # A library that was opened cannot be deleted on Windows.
+    with tempfile.TemporaryDirectory(prefix="cscodec-", ignore_cleanup_errors=True) as folder:
         facts, library = Path(folder) / "facts.o", Path(folder) / f"facts{SUFFIX}"
         facts.write_bytes(compile_facts("0" * 64, "0" * 64, Target(platform.triple, "generic")))
         link([facts], library, platform)
@@ -244,6 +252,8 @@ def main() -> None:
     parser.add_argument("--bounds", action="store_true", help="also one that checks every index")
     parser.add_argument("--name", action="store_true", help="print this platform, and no more")
     options = parser.parse_args()
+    if options.bounds and options.platform:
+        parser.error("--bounds is for this machine; leave out --platform")
     if options.name:
         print(own_platform())
         return

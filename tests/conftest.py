@@ -12,9 +12,22 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# The first example of a test may compile kernels: a deadline would fail it for being first.
+# The first example of a test may load or make what all others use: no deadline for it.
 settings.register_profile("cscodec", deadline=None, max_examples=50, print_blob=True)
 settings.load_profile("cscodec")
+
+
+def pytest_sessionstart() -> None:
+    """Refuse to test kernels that were compiled by other code than the checkout's."""
+    try:
+        from building.libraries import is_up_to_date
+    except ImportError:  # an installed package is tested, away from the checkout
+        return
+    from cscodec.kernels.library import FOLDER, SUFFIX, usable_levels
+
+    for level in usable_levels()[-1:]:
+        if not is_up_to_date(FOLDER / f"{level}{SUFFIX}"):
+            pytest.exit("the compiled kernels are older than what compiles them: make kernels", 1)
 
 
 @pytest.fixture(scope="session")

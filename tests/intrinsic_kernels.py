@@ -189,7 +189,7 @@ OWN = [made for made in kernels if not made.function.__module__.startswith("csco
 @lru_cache(maxsize=2)
 def compiled(check_bounds: bool = False) -> dict[str, Callable[..., None]]:
     """Return the kernels of this file as machine code, by name."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows keeps what is open
         path = Path(folder) / f"kernels{SUFFIX}"
         # In a process of its own: Numba is not what is tested.
         code = f"import intrinsic_kernels as own; own.compile_to({str(path)!r}, {check_bounds})"

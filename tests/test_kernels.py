@@ -87,6 +87,7 @@ print(hashlib.sha256(data + linear.tobytes()).hexdigest())
         np.ones((4, 4), ">f4"),
         [[1.0, 2.0], [3.0, 4.0]],
         memoryview(np.ones((4, 4), np.float32)),
+        np.zeros(65, np.uint8)[1:].view(np.float32).reshape(4, 4),  # not aligned
         None,
     ],
 )
@@ -159,6 +160,19 @@ def test_a_record_of_another_kind_is_refused() -> None:
         )  # fmt: skip
 
 
+def test_pursuit_does_not_pass_the_end_of_room_that_is_too_small() -> None:
+    """How much room scores take is no relation that a declaration could say."""
+    num_atoms = 2000
+    room = PursuitRoom.of(num_atoms, 4)
+    scores = np.zeros(64, np.float32)
+    small = room._replace(scores=scores, score_bits=scores.view(np.int32).reshape(1, 64))
+    gram = np.eye(num_atoms, dtype=np.float32)
+    correlations = np.ones((3, num_atoms), np.float32)
+    found = codes(3, 4)
+    pursue_correlations(correlations, gram, np.full(3, np.inf), 0.0, small, found)
+    assert found.indices.max() < 64
+
+
 def test_a_metric_from_a_checkpoint_cannot_be_longer_than_the_room_for_it() -> None:
     atoms = np.ones((70, 64), np.float32)
     room = [np.empty((64, 70), np.float32), np.empty((64, 70), np.float32)]
@@ -207,7 +221,7 @@ def test_bounds_are_checked_if_kernels_are_built_to() -> None:
     values = np.arange(3, dtype=np.float32)
     read_at(values, 2)
     assert values[0] == 2
-    for index in (3, -4, 2**40):
+    for index in (3, -4, 2**40):  # -3 to -1 count from the end, as in Python
         with pytest.raises(IndexError, match="read_at: an index is out of range"):
             read_at(values, index)
 

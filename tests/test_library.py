@@ -17,7 +17,7 @@ from cscodec.errors import KernelsError
 from cscodec.kernels import library
 
 ROOT = Path(__file__).resolve().parents[1]
-REMEDY = "run 'make kernels' in a checkout, or install cscodec again"
+REMEDY = "run 'make kernels' in a checkout, else 'pip install --force-reinstall"
 
 
 @pytest.fixture
@@ -158,6 +158,15 @@ class TestLevels:
             KernelsError, match=f"of level x86-64-v4, this one is of level x86-64-v3: {REMEDY}"
         ):
             library.usable_levels()
+
+    def test_a_level_that_the_processor_cannot_run_is_not_taken_by_name(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put(folder, *library.LEVELS["x86_64"])
+        monkeypatch.setattr(library, "processor_level", lambda _: 2)
+        monkeypatch.setenv(library.VARIABLE, "x86-64-v4")
+        with pytest.raises(KernelsError, match="allowed here are x86-64-v2, x86-64-v3"):
+            library._library.__wrapped__()
 
 
 def test_other_families_of_processors_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

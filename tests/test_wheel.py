@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from building.hook import KernelHook
+from building.hook import LINKER, KernelHook
 from cscodec.evaluation.metrics import psnr_db
 from cscodec.kernels.library import SUFFIX, usable_levels
 
@@ -101,6 +102,14 @@ def test_sdist_holds_what_it_takes_to_build(dist: Path) -> None:
     assert {"building/hook.py", "building/compiler.py", "pyproject.toml", "README.md"} <= names
     assert {"models/photo.safetensors", "tests/test_wheel.py", "samples/cat.png"} <= names
     assert not [name for name in names if "native" in name]
+
+
+def test_pins_agree_wherever_they_stand() -> None:
+    """What the checkout compiles with is what a build compiles with."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    development = project["project"]["optional-dependencies"]["dev"]
+    for pinned in (*project["build-system"]["requires"], LINKER):
+        assert pinned in development
 
 
 def test_a_linker_is_asked_for_only_where_there_is_none(

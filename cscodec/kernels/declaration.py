@@ -7,7 +7,8 @@ run without the GIL, allocate nothing and raise nothing: whoever calls one bring
 works in.
 
 A size is a number, or an expression over names: ``float32["rows", 64]``, ``int16["rows + 2", 64]``.
-Sizes of one name agree throughout a call, so no kernel sees arrays that do not fit each other.
+Sizes of one name agree throughout a call, so no kernel sees arrays that do not fit each other. What
+arrays hold, and numbers, are the caller's to get right.
 
 No fast-math on the way from a file to its pixels: without it LLVM neither reassociates sums nor
 contracts a*b+c, so a kernel gives the same bits on every processor. Vector code comes from loops
@@ -128,6 +129,8 @@ class Kernel:
             If sizes do not fit the declaration, or each other.
         IndexError
             If an index was out of range, and the kernels were built to look (``make bounds``).
+        ctypes.ArgumentError
+            If a number is none.
         KernelsError
             If there is no machine code that this processor can run.
         """
@@ -235,7 +238,9 @@ class _Check:
             not isinstance(value, np.ndarray)
             or (value.dtype is not self.dtype and value.dtype != self.dtype)
             or value.ndim != len(self.axes)
-            or not (value.flags.carray if self.is_output else value.flags.c_contiguous)
+            or not value.flags.c_contiguous
+            or not value.flags.aligned
+            or (self.is_output and not value.flags.writeable)
         ):
             raise TypeError(self.expected(value))
         try:

@@ -120,6 +120,11 @@ def code_layer(
     columns = planes.values.shape[1] - 2
     first = _LAYER_STARTS[layer]
     last = min(_LAYER_STARTS[layer + 1], end)
+    if last - first > len(predictors.magnitudes) or (
+        min(last, SIGNED) - first > len(predictors.signs)
+    ):
+        coder.registers[FAILED] = 1  # predictors of another layer
+        return
     for r in range(1, rows + 1):
         for c in range(1, columns + 1):
             predict(predictors, planes, r, c, first, last)

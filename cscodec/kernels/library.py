@@ -33,7 +33,9 @@ CPUID, XGETBV = "cscodec_cpuid", "cscodec_xgetbv"
 #: (a level below the processor's own, or "bounds") takes that one.
 VARIABLE = "CSCODEC_KERNELS"
 
-_REMEDY = "run 'make kernels' in a checkout, or install cscodec again"
+_REMEDY = (
+    "run 'make kernels' in a checkout, else 'pip install --force-reinstall --no-cache-dir cscodec'"
+)
 
 
 def machine() -> str:
@@ -55,7 +57,7 @@ def sources_digest() -> str:
     """Hash of all that decides what kernels do, hexadecimal."""
     folder = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in [folder.parent / "layout.py", *sorted(folder.glob("*.py"))]:
+    for source in [folder.parent / "layout.py", *sorted(folder.glob("[!.]*.py"))]:
         if source == Path(__file__):
             continue  # it only loads them
         digest.update(source.read_bytes().replace(b"\r\n", b"\n"))
@@ -77,9 +79,15 @@ def entry(kernel: str) -> Any | None:
 
 @lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
-    chosen = os.environ.get(VARIABLE) or usable_levels()[-1]
+    usable = usable_levels()
+    chosen = os.environ.get(VARIABLE) or usable[-1]
     if Path(chosen).name != chosen:
         raise KernelsError(f"{VARIABLE} is {chosen!r}; allowed are names, not paths")
+    if chosen in LEVELS[machine()] and chosen not in usable:
+        raise KernelsError(
+            f"{VARIABLE} is {chosen!r}; allowed here are {', '.join(usable)}, what is there and "
+            "this processor can run"
+        )
     return _opened(chosen)
 
 
@@ -131,7 +139,11 @@ def _opened(name: str) -> ctypes.CDLL:
     if not path.is_file():
         raise KernelsError(f"there are no kernels called {name!r} ({path}): {_REMEDY}")
     library = _open(path)
-    if (ctypes.c_char * 64).in_dll(library, SOURCES).value.decode("ascii") != sources_digest():
+    try:
+        wanted = sources_digest()
+    except OSError as error:
+        raise KernelsError(f"the sources of the kernels cannot be read ({error})") from error
+    if (ctypes.c_char * 64).in_dll(library, SOURCES).value.decode("ascii") != wanted:
         raise KernelsError(
             f"the compiled kernels ({path}) were made from other sources than those beside them: "
             f"{_REMEDY}"

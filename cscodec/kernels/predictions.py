@@ -45,13 +45,13 @@ class Predictors(NamedTuple):
         Room. No sum reaches 2^31: 11 sources of 64 weights of 16 bits, times 32.
     """
 
-    sign_weights: Annotated[Array, int16[NUM_SOURCES * NUM_MEASUREMENTS, "num_signs"]]
+    sign_weights: Annotated[Array, int16[NUM_SOURCES * NUM_MEASUREMENTS, "8 * sign_vectors"]]
     sign_rows: Annotated[Array, int64[NUM_SOURCES]]
-    magnitude_weights: Annotated[Array, int16[NUM_SOURCES * NUM_MEASUREMENTS, "num_magnitudes"]]
+    magnitude_weights: Annotated[Array, int16[NUM_SOURCES * NUM_MEASUREMENTS, "8 * size_vectors"]]
     magnitude_rows: Annotated[Array, int64[NUM_SOURCES]]
-    magnitude_offsets: Annotated[Array, int16["num_magnitudes"]]
-    signs: Annotated[Array, int32["num_signs"].out]
-    magnitudes: Annotated[Array, int32["num_magnitudes"].out]
+    magnitude_offsets: Annotated[Array, int16["8 * size_vectors"]]
+    signs: Annotated[Array, int32["8 * sign_vectors"].out]
+    magnitudes: Annotated[Array, int32["8 * size_vectors"].out]
 
 
 class Planes(NamedTuple):

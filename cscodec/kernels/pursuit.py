@@ -86,7 +86,7 @@ def best_atom(residual: Array, weights: Array, scores: Array, score_bits: Array)
     Floats that are not negative order like their bit patterns. Maxima of integers vectorise, those
     of floats, with NaN to respect, do not. Then only one row is left to be searched one by one.
     """
-    for j in range(residual.size):
+    for j in range(min(residual.size, scores.size)):
         scores[j] = residual[j] * residual[j] * weights[j]
     highest = np.int32(-1)
     row = 0

@@ -19,7 +19,7 @@ from cscodec.learning.basis import sparse_basis
 from cscodec.learning.filters import train_filters
 from cscodec.learning.priors import train_tables
 from cscodec.model import Model
-from cscodec.transform.colour import halve, split_colours
+from cscodec.transform.colour import halve, split_colours, without_alpha
 from cscodec.transform.patches import extract_patches, remove_mean
 
 CROP_SIDE = 384  #: pixels of each picture that are used, a multiple of 16
@@ -63,9 +63,7 @@ def learn_coding(
 def _crops(pictures: Iterable[Pixels], generator: np.random.Generator) -> Iterator[Pixels]:
     """Yield a random part, without alpha, of every picture that is large enough."""
     for pixels in pictures:
-        colours = pixels
-        if pixels.ndim == 3:
-            colours = pixels[..., :3] if pixels.shape[2] >= 3 else pixels[..., 0]
+        colours = without_alpha(pixels)
         height, width = (min(side, CROP_SIDE) // 16 * 16 for side in colours.shape[:2])
         if min(height, width) < 32:
             continue

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
+from cscodec.evaluation.metrics import psnr_db
 from cscodec.layout import PATCH_PIXELS
 from cscodec.learning.rivals.result import LearnedSystem
 from cscodec.learning.rivals.separate import learn_ksvd
@@ -209,5 +210,4 @@ def _validation_psnr_db(
     patches: Float32Array, sensing_matrix: Float64Array, dictionary: Float64Array, sparsity: int
 ) -> float:
     codes = omp(patches @ sensing_matrix.T, sensing_matrix @ dictionary, sparsity=sparsity)
-    error = codes.reconstruct(dictionary) - patches
-    return float(10 * np.log10(255**2 / max(np.mean(error**2, dtype=np.float64), 1e-12)))
+    return psnr_db(patches, codes.reconstruct(dictionary))
