@@ -19,7 +19,7 @@ from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
 from cscodec.bitstream.container import Container, Header
 from cscodec.bitstream.quantize import step_code, step_for_quality
-from cscodec.choices import DECODERS, Decoder, Subsampling
+from cscodec.choices import DECODERS, UNQUANTISED_DECODERS, Decoder, Subsampling
 from cscodec.decoding import DecodingJob, Restoration
 from cscodec.encoding import ROUNDED_CELL, ZERO_CELL, EncodingJob
 from cscodec.errors import InvalidInputError, ModelMismatchError
@@ -188,7 +188,10 @@ def decode(
         If an argument cannot be used.
     """
     if decoder not in DECODERS:
-        raise InvalidInputError(f"decoder is {decoder!r}; allowed are {', '.join(DECODERS)}")
+        why = ", for unquantised measurements" if decoder in UNQUANTISED_DECODERS else ""
+        raise InvalidInputError(
+            f"decoder is {decoder!r}{why}; allowed for files are {', '.join(DECODERS)}"
+        )
     if not 1 <= sparsity <= MAX_MEASUREMENTS:
         raise InvalidInputError(f"sparsity is {sparsity}; allowed are 1 to {MAX_MEASUREMENTS}")
     parts = container.unpack(bytes(data), max_pixels=max_pixels, allow_partial=allow_partial)

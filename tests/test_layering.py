@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
-_BASE = {"errors", "layout", "choices", "arrays", "parallel", "kernels"}
+_BASE = {"errors", "layout", "choices", "arrays", "parallel", "shipped", "kernels"}
 _CODING = _BASE | {"transform", "bitstream", "model"}
 _RESTORING = _CODING | {"sensing", "restore"}
 _CORE = _RESTORING | {"encoding", "decoding", "rate_control", "codec", "describe"}
@@ -26,10 +26,11 @@ ALLOWED: dict[str, set[str]] = {
     "arrays": set(),
     "choices": set(),
     "parallel": set(),
+    "shipped": set(),
     "kernels": {"errors", "layout"},
     "transform": {"errors", "layout", "arrays", "kernels"},
     "bitstream": {"errors", "layout", "arrays", "parallel", "kernels"},
-    "model": {"errors", "layout", "arrays", "parallel", "transform", "bitstream"},
+    "model": {"errors", "layout", "arrays", "parallel", "shipped", "transform", "bitstream"},
     "sensing": _BASE | {"transform"},
     "restore": _CODING | {"sensing"},
     "encoding": _CODING,
@@ -51,6 +52,9 @@ ALLOWED: dict[str, set[str]] = {
 # Loaded only where they are needed, so that starting up stays cheap.
 NEVER_AT_THE_TOP_OF = {"cli", "images", "plugins", "__init__", "__main__"}
 HEAVY = {"scipy", "skimage"}
+
+#: Folders that need an extra, and its name. Nothing outside imports them or what it brings.
+EXTRAS = {"learning/restorer": "restorer"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
