@@ -43,8 +43,8 @@ from cscodec.transform.patches import assemble_patches, extract_patches, patch_g
 from cscodec.transform.product import multiplied
 
 TRAINED_FOR = (5, 31)  #: fewest and most measurements beside the mean that it learned from
-_MIDDLE = np.float32(128)  # grey level that planes are taken around
-_UNIT = np.float32(32)  # grey levels that count as 1 within the network
+MIDDLE = np.float32(128)  #: grey level that planes are taken around
+UNIT = np.float32(32)  #: grey levels that count as 1 within the network
 _BAND = 16  # rows of features made as one piece of work: a multiple of PERIOD
 _PIECE = 1024  # most rows and columns of a plane made at a time, without
 _REACH = 64  # what they need around them: at most 58 pixels decide a patch's
@@ -104,12 +104,12 @@ def restore_learned(
         )
     if not np.isfinite(values).all():
         raise InvalidInputError("measurements hold NaN or infinity; allowed are finite numbers")
-    inverse, projection = _inverse_and_projection(system.sensing_matrix[:num_measurements])
+    inverse, projection = inverse_and_projection(system.sensing_matrix[:num_measurements])
     values = values.reshape(-1, 1 + num_measurements)
-    patches = multiplied(np.ascontiguousarray(values[:, 1:]), inverse) + (values[:, :1] - _MIDDLE)
+    patches = multiplied(np.ascontiguousarray(values[:, 1:]), inverse) + (values[:, :1] - MIDDLE)
     linear = assemble_patches(patches, (grid[0] * PATCH_SIZE, grid[1] * PATCH_SIZE))
     restored = restore_plane(linear, projection, network, workers)
-    return np.ascontiguousarray(restored[: shape[0], : shape[1]]) + _MIDDLE
+    return np.ascontiguousarray(restored[: shape[0], : shape[1]]) + MIDDLE
 
 
 def restore_plane(
@@ -141,8 +141,8 @@ def restore_plane(
                 slice(side.start - outer.start, side.stop - outer.start)
                 for side, outer in zip((rows, columns), around, strict=True)
             )
-            piece = _restored(linear[around] / _UNIT, projection, network, workers)
-            restored[rows, columns] = piece[inner] * _UNIT
+            piece = _restored(linear[around] / UNIT, projection, network, workers)
+            restored[rows, columns] = piece[inner] * UNIT
     return restored
 
 
@@ -224,7 +224,7 @@ def _run(
         pass
 
 
-def _inverse_and_projection(sensing_matrix: Float32Array) -> tuple[Float32Array, Float32Array]:
+def inverse_and_projection(sensing_matrix: Float32Array) -> tuple[Float32Array, Float32Array]:
     """Return (Φ⁺)ᵀ (m, 64) of Φ without its rows' means, which no zero-mean patch meets, and the
     projection (64, 64) onto the mean and what those rows span."""
     rows = np.asarray(sensing_matrix, np.float64)
