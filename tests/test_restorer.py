@@ -235,6 +235,24 @@ class TestWeights:
         with pytest.raises(InvalidModelError, match="not usable"):
             Network.from_bytes(WEIGHTS.read_bytes()[:length])
 
+    def test_damaged_headers_are_refused_or_mean_the_same(self) -> None:
+        """A changed header may only swap arrays of one type and shape."""
+        data = WEIGHTS.read_bytes()
+        length = 8 + int.from_bytes(data[:8], "little")
+        generator = np.random.default_rng(0)
+        num_refused = 0
+        for _ in range(300):
+            changed = bytearray(data)
+            for place in generator.integers(0, length, generator.integers(1, 4)):
+                changed[place] = generator.integers(0, 256)
+            try:
+                loaded = Network.from_bytes(bytes(changed))
+            except InvalidModelError:
+                num_refused += 1
+            else:
+                assert len(loaded.stages) == 2
+        assert num_refused > 250
+
     def test_models_are_no_networks_and_networks_no_models(self) -> None:
         with pytest.raises(InvalidModelError, match="unexpected array"):
             load_network(cscodec.shipped_models()["paper-m20"])

@@ -133,7 +133,9 @@ class Network:
                 raise InvalidModelError(f"it has {len(data)} bytes; allowed are {MOST_BYTES}")
             arrays = load(data)
             _check(arrays)
-        except (SafetensorError, InvalidModelError, KeyError, TypeError, ValueError) as error:
+        except (
+            SafetensorError, InvalidModelError, KeyError, TypeError, ValueError, OverflowError,
+        ) as error:  # fmt: skip
             raise InvalidModelError(
                 f"{source}: not usable as the restorer's weights ({error}); {_REMEDY}"
             ) from error
