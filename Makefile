@@ -35,7 +35,7 @@ bounds: $(DEV)/installed  ## run the tests of kernels, codec and damage with eve
 	@$(BUILD) --bounds
 	@CSCODEC_KERNELS=bounds $(DEV)/bin/python -m pytest -q -n 2 tests/test_kernels.py \
 	  tests/test_codec.py tests/test_contexts.py tests/test_fuzz.py tests/test_golden.py \
-	  tests/test_pursuit.py
+	  tests/test_pursuit.py tests/test_restorer.py::TestKernels
 
 wheel: $(DEV)/installed  ## a wheel and an sdist, into dist/; PLATFORM=... for another system
 	@CSCODEC_PLATFORM=$(or $(PLATFORM),$(shell $(BUILD) --name)) \

@@ -13,6 +13,8 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
+from cscodec.kernels.convolution import ADD, PERIOD, PIXELS, RECTIFY
+from cscodec.kernels.convolution import LANES as CHANNELS
 from cscodec.kernels.filters import NUM_CLEAN, NUM_TAPS, RADIUS
 from cscodec.kernels.intrinsics import LANES
 from cscodec.kernels.mixing import LOGIT_LIMIT, SLOT_LIMIT, TOP, WEIGHT_LIMIT, WEIGHT_RATE
@@ -131,6 +133,93 @@ def multiply_tile(context: Any, builder: Any, signature: Any, arguments: Any) ->
         target = vector_at(at(product, builder.add(row, _INT64(k)), width, column))
         builder.store(builder.load(total), target, align=4)
     return context.get_dummy_value()
+
+
+@_code()
+def convolve_pixel(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _convolve(context, builder, signature, arguments, 1)
+
+
+@_code()
+def convolve_tile(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _convolve(context, builder, signature, arguments, PIXELS)
+
+
+def _convolve(context: Any, builder: Any, signature: Any, arguments: Any, num_pixels: int) -> Any:
+    """The sums of some pixels of a row by 16 channels, which stay in registers."""
+    vector = ir.VectorType(_FLOAT, CHANNELS)
+    arrays = _arrays(context, builder, signature, arguments)
+    source, weights, biases, target = arrays
+    sizes = [cgutils.unpack_tuple(builder, array.shape) for array in arrays]
+    taken, made = (_integers(context, builder, signature, arguments, k) for k in (4, 5))
+    block, taps, ending = arguments[6:]
+    depth = sizes[0][2]
+
+    def at(array: Any, size: Any, *indices: Any) -> Any:
+        place = indices[0]
+        for length, index in zip(size[1:], indices[1:], strict=True):
+            place = builder.add(builder.mul(place, length), index)
+        return builder.gep(array.data, [place])
+
+    def vector_at(address: Any) -> Any:
+        return builder.bitcast(address, vector.as_pointer())
+
+    def column(place: list[Any], pixel: int) -> Any:
+        return builder.add(place[1], builder.mul(_INT64(pixel), place[2]))
+
+    totals, places = [], []
+    channel = builder.mul(block, _INT64(CHANNELS))
+    for pixel in range(num_pixels):
+        across = column(made, pixel)
+        phases = [
+            builder.and_(builder.sub(k, _INT64(1)), _INT64(PERIOD - 1)) for k in (made[0], across)
+        ]
+        bias = vector_at(at(biases, sizes[2], *phases, block, _INT64(0)))
+        totals.append(cgutils.alloca_once(builder, vector))
+        builder.store(builder.load(bias, align=4), totals[-1])
+        places.append(vector_at(at(target, sizes[3], made[0], across, channel)))
+    with (
+        cgutils.for_range_slice(builder, _INT64(0), taps, _INT64(1)) as (y, _),
+        cgutils.for_range_slice(builder, _INT64(0), taps, _INT64(1)) as (x, _),
+    ):
+        row = builder.add(taken[0], y)
+        pixels = [
+            at(source, sizes[0], row, builder.add(column(taken, pixel), x), _INT64(0))
+            for pixel in range(num_pixels)
+        ]
+        tap = builder.mul(builder.add(builder.mul(y, taps), x), depth)
+        with cgutils.for_range_slice(builder, _INT64(0), depth, _INT64(4)) as (i, _):
+            terms = [builder.add(i, _INT64(k)) for k in range(4)]
+            factors = []
+            for k in terms:
+                factor = at(weights, sizes[1], block, builder.add(tap, k), _INT64(0))
+                factors.append(builder.load(vector_at(factor), align=4))
+            for pixel, total in zip(pixels, totals, strict=True):
+                parts = []
+                for k, factor in zip(terms, factors, strict=True):
+                    scalar = builder.load(builder.gep(pixel, [k]))
+                    parts.append(builder.fmul(_splat(builder, scalar, CHANNELS), factor))
+                pairs = [builder.fadd(parts[0], parts[1]), builder.fadd(parts[2], parts[3])]
+                longer = builder.fadd(builder.load(total), builder.fadd(*pairs))
+                builder.store(longer, total)
+    _finish(builder, totals, places, ending)
+    return context.get_dummy_value()
+
+
+def _finish(builder: Any, totals: list[Any], places: list[Any], ending: Any) -> None:
+    """Write sums to their places, as ``ending`` says."""
+    zero = totals[0].type.pointee([0.0] * CHANNELS)
+    with builder.if_then(builder.icmp_signed("==", ending, _INT64(RECTIFY))):
+        for total in totals:
+            value = builder.load(total)
+            positive = builder.fcmp_ordered(">", value, zero)
+            builder.store(builder.select(positive, value, zero), total)
+    with builder.if_then(builder.icmp_signed("==", ending, _INT64(ADD))):
+        for total, place in zip(totals, places, strict=True):
+            before = builder.load(place, align=4)
+            builder.store(builder.fadd(builder.load(total), before), total)
+    for total, place in zip(totals, places, strict=True):
+        builder.store(builder.load(total), place, align=4)
 
 
 @_code("int64")
@@ -298,9 +387,16 @@ def _slot_places(
     context: Any, builder: Any, signature: Any, arguments: Any, slots: Any, where: int
 ) -> Iterator[Any]:
     """Pointers to the slots of a tuple of contexts, which is argument ``where``."""
-    for k, kind in enumerate(signature.args[where]):
-        index = builder.extract_value(arguments[where], k)
-        yield builder.gep(slots, [context.cast(builder, index, kind, types.int64)])
+    for index in _integers(context, builder, signature, arguments, where):
+        yield builder.gep(slots, [index])
+
+
+def _integers(context: Any, builder: Any, signature: Any, arguments: Any, where: int) -> list[Any]:
+    """The numbers of a tuple, which is argument ``where``."""
+    return [
+        context.cast(builder, builder.extract_value(arguments[where], k), kind, types.int64)
+        for k, kind in enumerate(signature.args[where])
+    ]
 
 
 def _row(builder: Any, weights: Any, row: Any, vector: Any) -> Any:

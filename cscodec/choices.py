@@ -7,6 +7,9 @@ from typing import Literal, get_args
 #: How a plane is recovered from measurements, the default first.
 Decoder = Literal["refine", "consistent", "linear", "omp"]
 DECODERS: tuple[Decoder, ...] = get_args(Decoder)
+#: How a plane is recovered from measurements that nothing has quantised: one more way.
+UnquantisedDecoder = Literal[Decoder, "learned"]
+UNQUANTISED_DECODERS: tuple[UnquantisedDecoder, ...] = (*DECODERS, "learned")
 #: Those that treat every patch alone.
 PATCH_DECODERS: tuple[Decoder, ...] = ("omp", "linear", "consistent")
 

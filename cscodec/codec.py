@@ -18,7 +18,7 @@ from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
 from cscodec.bitstream.container import Extras, Header
 from cscodec.bitstream.steps import step_code, step_for_quality
-from cscodec.choices import DECODERS, SUBSAMPLINGS, Decoder, Subsampling
+from cscodec.choices import DECODERS, SUBSAMPLINGS, UNQUANTISED_DECODERS, Decoder, Subsampling
 from cscodec.decoding import DecodingJob, Restoration
 from cscodec.encoding import EncodingJob, Settings
 from cscodec.errors import InvalidInputError, ModelMismatchError
@@ -174,7 +174,10 @@ def decode(
         If an argument cannot be used.
     """
     if decoder not in DECODERS:
-        raise InvalidInputError(f"decoder is {decoder!r}; allowed are {', '.join(DECODERS)}")
+        why = ", for unquantised measurements" if decoder in UNQUANTISED_DECODERS else ""
+        raise InvalidInputError(
+            f"decoder is {decoder!r}{why}; allowed for files are {', '.join(DECODERS)}"
+        )
     if not 1 <= sparsity <= MAX_MEASUREMENTS:
         raise InvalidInputError(f"sparsity is {sparsity}; allowed are 1 to {MAX_MEASUREMENTS}")
     parts = container.unpack(bytes(data), max_pixels=max_pixels, allow_partial=allow_partial)

@@ -26,6 +26,7 @@ from cscodec.bitstream.tables import CoderTables
 from cscodec.errors import InvalidModelError, ModelNotFoundError
 from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS, MODEL_ID_BYTES, PATCH_PIXELS
 from cscodec.parallel import computed_once
+from cscodec.shipped import shipped_folder
 from cscodec.transform.measure import analysis_matrix, synthesis_matrix
 
 SUFFIX = ".safetensors"
@@ -279,12 +280,10 @@ def find_model(model_id: bytes) -> Model:
 
 def shipped_models() -> dict[str, Path]:
     """Names and files of the models that come with the package, the default first."""
-    package = Path(__file__).parent
-    for folder in (package / "_models", package.parent / "models"):
-        if folder.is_dir():
-            paths = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (path.stem != "photo", path))
-            return {path.stem: path for path in paths}
-    return {}
+    folder = shipped_folder()
+    found = folder.glob(f"*{SUFFIX}") if folder else []
+    paths = sorted(found, key=lambda path: (path.stem != "photo", path))
+    return {path.stem: path for path in paths}
 
 
 @lru_cache(maxsize=8)

@@ -17,6 +17,8 @@ from typing import Annotated
 
 import numpy as np
 
+from cscodec.kernels.convolution import LANES as CHANNELS
+from cscodec.kernels.convolution import PERIOD, convolve_pixel, convolve_tile
 from cscodec.kernels.declaration import (
     Array,
     Float32,
@@ -78,6 +80,38 @@ def run_multiply_tile(
     column: Integer,
 ) -> None:
     multiply_tile(left, right, product, row, column)
+
+
+@kernel
+def run_convolve_pixel(
+    source: Annotated[Array, float32["height", "width", "4 * fours"]],
+    weights: Annotated[Array, float32["blocks", "terms", CHANNELS]],
+    biases: Annotated[Array, float32[PERIOD, PERIOD, "blocks", CHANNELS]],
+    target: Annotated[Array, float32["rows", "columns", f"{CHANNELS} * blocks"].out],
+    places: Annotated[Array, int64[2, 3]],
+    block: Integer,
+    taps: Integer,
+    ending: Integer,
+) -> None:
+    taken = (places[0, 0], places[0, 1], places[0, 2])
+    made = (places[1, 0], places[1, 1], places[1, 2])
+    convolve_pixel(source, weights, biases, target, taken, made, block, taps, ending)
+
+
+@kernel
+def run_convolve_tile(
+    source: Annotated[Array, float32["height", "width", "4 * fours"]],
+    weights: Annotated[Array, float32["blocks", "terms", CHANNELS]],
+    biases: Annotated[Array, float32[PERIOD, PERIOD, "blocks", CHANNELS]],
+    target: Annotated[Array, float32["rows", "columns", f"{CHANNELS} * blocks"].out],
+    places: Annotated[Array, int64[2, 3]],
+    block: Integer,
+    taps: Integer,
+    ending: Integer,
+) -> None:
+    taken = (places[0, 0], places[0, 1], places[0, 2])
+    made = (places[1, 0], places[1, 1], places[1, 2])
+    convolve_tile(source, weights, biases, target, taken, made, block, taps, ending)
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +82,20 @@ def test_ratios_are_above_one_where_a_target_is_met() -> None:
     assert Row.at_least("speed", "MP/s", 5.0, 10.0).ratio == 2
     assert Row.at_most("time", "s", 5.0, 10.0).ratio == 0.5
     assert Row.rival("other", "s", 10.0).ratio is None
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_the_restorers_page_has_what_was_measured() -> None:
+    import restorer
+
+    results = json.loads(restorer.RESULTS.read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "restorer.md").read_text(encoding="utf-8")
+    rows = restorer.mean_rows(results)
+    for m in (restorer.MEASUREMENTS[0], restorer.MEASUREMENTS[-1]):
+        rows += restorer.picture_rows(results, m)
+    assert len(rows) == 3 * len(results["decoders"]) > 3
+    for row in rows:
+        assert row in page
 
 
 @pytest.mark.usefixtures("benchmarks")

@@ -183,7 +183,9 @@ USAGE_ERRORS = [
     ["decode", "a.csc", "--region", "0,0,0,5"],
     ["decode", "a.csc", "--region=-1,0,5,5"],
     ["decode", "a.csc", "--decoder", "magic"],
+    ["decode", "a.csc", "--decoder", "learned"],
     ["decode", "a.csc", "-o", "-", "--json"],
+    ["eval", "a.png", "--decoder", "learned"],
     ["eval", "a.png", "--json", "--csv"],
     ["eval", "a.png", "--unquantized", "-q", "75"],
     ["nonesuch"],
@@ -453,6 +455,18 @@ def test_eval_by_the_papers_protocol(run: Run) -> None:
     assert linear["psnr_luma_db"] > omp["psnr_luma_db"] > 20
     few, _ = json.loads(run(*command, "-m", "5").stdout)["pictures"]
     assert few["psnr_luma_db"] < linear["psnr_luma_db"]
+
+
+def test_eval_by_the_network(run: Run) -> None:
+    picture("a.png", 64, 64, 3)
+    command = ["eval", "a.png", "--unquantized", "-m", "20", "--json"]
+    rows = json.loads(run(*command, "--decoder", "linear", "--decoder", "learned").stdout)
+    linear, learned = rows["pictures"]
+    assert learned["decoder"] == "learned"
+    assert 30 < learned["psnr_luma_db"] != linear["psnr_luma_db"]  # no photograph: nothing to gain
+    for refused in (["eval", "a.png"], ["decode", "a.csc"]):
+        result = run(*refused, "--decoder", "learned")
+        assert "'learned' decodes unquantised measurements only" in " ".join(result.stderr.split())
 
 
 def test_help_and_version(run: Run) -> None:

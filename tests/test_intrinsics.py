@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from building.intrinsics import CODE
-from cscodec.kernels import declaration, filters
+from cscodec.kernels import convolution, declaration, filters
 from cscodec.kernels.intrinsics import LANES
 from cscodec.kernels.mixing import (
     LOGIT_LIMIT,
@@ -86,6 +86,40 @@ def test_multiply_tile(seed: int, depth: int, more: int) -> None:
         return [left * np.float32(1e-20), right * np.float32(1e-20), product, more, more]
 
     assert_alike("run_multiply_tile", make)
+
+
+@given(
+    seed=seeds,
+    fours=st.integers(1, 3),
+    taps=st.integers(1, 3),
+    steps=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    ending=st.sampled_from([convolution.WRITE, convolution.RECTIFY, convolution.ADD]),
+)
+def test_convolve_tile_and_pixel(
+    seed: int, fours: int, taps: int, steps: tuple[int, int], ending: int
+) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        width = 2 * convolution.PIXELS + 3
+        arrays = [
+            extreme_floats(generator, shape)
+            for shape in (
+                (5, width, 4 * fours),
+                (2, 4 * fours * taps * taps, convolution.LANES),
+                (convolution.PERIOD, convolution.PERIOD, 2, convolution.LANES),
+                (3, width, 2 * convolution.LANES),
+            )
+        ]
+        for values in arrays:
+            values[~np.isfinite(values)] = 1  # as above: no NaN
+            values *= np.float32(1e-20)
+        places = np.zeros((2, 3), np.int64)
+        places[:, 0], places[:, 1] = generator.integers(0, 3, 2), generator.integers(0, 2, 2)
+        places[:, 2] = steps
+        return [*arrays, places, 1, taps, ending]
+
+    assert_alike("run_convolve_tile", make)
+    assert_alike("run_convolve_pixel", make)
 
 
 @given(seed=seeds, threshold=st.sampled_from([0.0, 1e-42, 0.5, 3e38]))

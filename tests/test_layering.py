@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
-_BASE = {"errors", "layout", "choices", "arrays", "parallel", "kernels"}
+_BASE = {"errors", "layout", "choices", "arrays", "parallel", "shipped", "kernels"}
 _CODING = _BASE | {"transform", "bitstream", "model"}
 _RESTORING = _CODING | {"sensing", "restore"}
 _CORE = _RESTORING | {"encoding", "decoding", "rate_control", "codec", "describe"}
@@ -26,10 +26,11 @@ ALLOWED: dict[str, set[str]] = {
     "arrays": set(),
     "choices": set(),
     "parallel": set(),
+    "shipped": set(),
     "kernels": {"errors", "layout", "arrays"},
     "transform": {"errors", "layout", "arrays", "kernels"},
     "bitstream": {"errors", "layout", "arrays", "parallel", "kernels"},
-    "model": {"errors", "layout", "arrays", "parallel", "transform", "bitstream"},
+    "model": {"errors", "layout", "arrays", "parallel", "shipped", "transform", "bitstream"},
     "sensing": _BASE | {"transform"},
     "restore": _CODING | {"sensing"},
     "encoding": _CODING,
@@ -51,6 +52,9 @@ ALLOWED: dict[str, set[str]] = {
 # Loaded only where they are needed, so that starting up stays cheap.
 NEVER_AT_THE_TOP_OF = {"cli", "images", "plugins", "__init__", "__main__"}
 HEAVY = {"scipy", "skimage"}
+
+#: Folders that need an extra, and its name. Nothing outside imports them or what it brings.
+EXTRAS = {"learning/restorer": "restorer"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -106,17 +110,40 @@ def test_the_table_has_an_order() -> None:
 
 def test_every_third_party_import_is_declared_and_every_dependency_used() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert third_party(path for path in FILES if not is_extra(path)) == declared(
+        project["dependencies"]
+    )
+
+
+@pytest.mark.parametrize("folder", EXTRAS)
+def test_what_only_an_extra_brings_stays_in_its_folder(folder: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = declared(project["optional-dependencies"][EXTRAS[folder]])
+    imported = third_party(path for path in FILES if path.is_relative_to(PACKAGE / folder))
+    assert imported - declared(project["dependencies"]) == extra
+    inside = f"cscodec.{folder.replace('/', '.')}"
+    for path in FILES:
+        if not path.is_relative_to(PACKAGE / folder):
+            assert not [name for name in all_imports(path) if name.startswith(inside)], path
+
+
+def is_extra(path: Path) -> bool:
+    return any(path.is_relative_to(PACKAGE / folder) for folder in EXTRAS)
+
+
+def declared(requirements: list[str]) -> set[str]:
     names = {"pillow": "PIL", "scikit-image": "skimage"}
-    declared = {
-        names.get(name, name)
-        for name in (re.split(r"[<>=~ ]", line)[0] for line in project["dependencies"])
-    }
-    imported = {
-        name.split(".")[0]
-        for path in FILES
-        for name in imports(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    }
-    assert imported - sys.stdlib_module_names - {"cscodec"} == declared
+    found = [re.split(r"[<>=~ ]", line)[0] for line in requirements]
+    return {names.get(name, name) for name in found}
+
+
+def third_party(paths: Iterator[Path]) -> set[str]:
+    found = {name.split(".")[0] for path in paths for name in all_imports(path)}
+    return found - sys.stdlib_module_names - {"cscodec"}
+
+
+def all_imports(path: Path) -> list[str]:
+    return list(imports(ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
 
 
 @pytest.mark.parametrize(

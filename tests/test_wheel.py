@@ -72,6 +72,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_the_package_the_models_the_kernels_and_the_licence(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"cscodec/py.typed", "cscodec/codec.py", "cscodec/_models/photo.safetensors"} <= names
+    assert "cscodec/_models/networks/restorer.safetensors" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     top_level = {name.split("/")[0] for name in names}
     assert {name for name in top_level if not name.endswith(".dist-info")} == {"cscodec"}

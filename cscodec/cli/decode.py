@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cscodec.choices import Decoder
+from cscodec.choices import DECODERS
 from cscodec.cli import batch, files, options
 from cscodec.cli.encode import SUFFIX
 from cscodec.errors import InvalidInputError
@@ -27,7 +27,8 @@ def decode(
         typer.Option("--format", metavar="SUFFIX", help="png (default), jpg, webp, tif, ppm ..."),
     ] = None,
     decoder: Annotated[
-        Decoder, typer.Option("--decoder", help="How pixels are recovered.")
+        str,
+        typer.Option("--decoder", metavar="|".join(DECODERS), help="How pixels are recovered."),
     ] = "refine",
     measurements: options.Measurements = None,
     sparsity: options.Sparsity = 4,
@@ -51,6 +52,7 @@ def decode(
 ) -> None:
     """Decompress .csc files to pictures, beside them or where -o or -d says."""
     area = None if region is None else options.parse_region(region)
+    known_decoder = options.parse_decoder(decoder)
 
     suffix = _output_suffix(picture_format, output)
     jobs = files.plan(
@@ -69,7 +71,7 @@ def decode(
 
         load_model(model)  # fail before any file is read
     settings = {
-        "decoder": decoder,
+        "decoder": known_decoder,
         "measurements": measurements,
         "sparsity": sparsity,
         "model": model,

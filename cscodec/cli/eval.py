@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cscodec.choices import DECODERS, Decoder
+from cscodec.choices import DECODERS, UNQUANTISED_DECODERS, Decoder, UnquantisedDecoder
 from cscodec.cli import batch, console, files, options
 from cscodec.cli.encode import DEFAULT_QUALITY
 from cscodec.layout import DEFAULT_MAX_PIXELS
@@ -32,8 +32,8 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--decoder",
-            metavar="|".join(DECODERS),
-            help="Repeat for several; default refine.",
+            metavar="|".join(UNQUANTISED_DECODERS),
+            help="Repeat for several; default refine. learned is for --unquantized only.",
         ),
     ] = None,
     measurements: options.Measurements = None,
@@ -62,9 +62,9 @@ def evaluate(
         raise typer.BadParameter("--json and --csv exclude each other")
     if unquantized and quality:
         raise typer.BadParameter("--unquantized measurements have no quality; leave out -q")
-    decoders = [known for name in decoder or DECODERS[:1] for known in DECODERS if known == name]
-    for name in set(decoder or []) - set(DECODERS):
-        raise typer.BadParameter(f"{name!r} is no decoder; allowed are {', '.join(DECODERS)}")
+    decoders = [
+        options.parse_decoder(name, unquantised=unquantized) for name in decoder or DECODERS[:1]
+    ]
 
     from cscodec.errors import CscodecError
     from cscodec.images import PICTURE_SUFFIXES, read_picture
@@ -137,7 +137,7 @@ def _coded(
 def _restored(
     pixels: Pixels,
     model: Model,
-    decoders: Sequence[Decoder],
+    decoders: Sequence[UnquantisedDecoder],
     measurements: int | None,
     sparsity: int,
 ) -> Iterator[Row]:

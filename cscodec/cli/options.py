@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from cscodec.choices import DECODERS, UNQUANTISED_DECODERS
 
 Inputs = Annotated[
     list[str], typer.Argument(metavar="INPUT...", help="Files, or '-' for standard input.")
@@ -60,6 +62,26 @@ def parse_bytes(text: str) -> int:
     if size < 1:
         raise typer.BadParameter(f"{text!r} is not a size; write 50000, 50k or 1.5M")
     return size
+
+
+def parse_decoder(name: str, *, unquantised: bool = False) -> Any:
+    """Return the decoder of this name: of files, or of unquantised measurements.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is none.
+    """
+    allowed = UNQUANTISED_DECODERS if unquantised else DECODERS
+    for known in allowed:
+        if known == name:
+            return known
+    if name in UNQUANTISED_DECODERS:
+        raise typer.BadParameter(
+            f"{name!r} decodes unquantised measurements only ('cscodec eval --unquantized'); "
+            f"files are decoded by {', '.join(allowed)}"
+        )
+    raise typer.BadParameter(f"{name!r} is no decoder; allowed are {', '.join(allowed)}")
 
 
 def parse_region(text: str) -> tuple[int, int, int, int]:

@@ -22,7 +22,9 @@ from cscodec.learning.corpus import (
     read_pixels,
 )
 from cscodec.model import System
+from cscodec.sensing.network import load_network
 from cscodec.sensing.reconstruct import decode_measurements, measure_plane, refine_unquantised
+from cscodec.sensing.restorer import restore_learned
 from cscodec.transform.patches import assemble_patches
 
 PROTOCOL = (
@@ -71,7 +73,7 @@ def sense_and_restore(
     Parameters
     ----------
     plane : ndarray, (H, W) uint8
-    decoder : {"omp", "linear", "consistent", "refine"}
+    decoder : {"omp", "linear", "consistent", "refine", "learned"}
     sparsity : int
         K of the ``omp`` and ``consistent`` decoders.
 
@@ -83,6 +85,8 @@ def sense_and_restore(
     measurements = measure_plane(plane, system)
     if decoder == "refine":
         restored = refine_unquantised(measurements, system, shape)
+    elif decoder == "learned":
+        restored = restore_learned(measurements, system, shape, load_network())
     else:
         means, rest = np.split(measurements.reshape(-1, measurements.shape[-1]), [1], axis=1)
         patches = decode_measurements(rest, system, decoder, sparsity)

@@ -1,0 +1,154 @@
+"""The convolutions of the restorer: float32, as quick as products of matrices, the same bits on
+every CPU.
+
+Features are (rows, columns, channels) with a border of zeros, one place wide, which is part of
+every array here and is never written to. A sum begins with a bias and goes over the taps in raster
+order and, in a tap, over the channels taken, four at a time: (a b + c d) + (e f + g h). Nothing is
+fused or reassociated. As in the product of matrices, the innermost piece has LLVM code of its own:
+eight pixels of a row by sixteen of the channels made.
+
+A kernel makes all of its target. Threads share work by rows: each is given a slice of the arrays,
+borders included, that begins at a multiple of ``PERIOD`` rows.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from cscodec.kernels.declaration import Array, Integer, float32, helper, intrinsic, kernel
+
+LANES = 16  #: channels made at a time: weights are (channels made / 16, terms, 16)
+PIXELS = 8  #: of a tile
+PERIOD = 4  #: places on each side of a patch: biases are by place, (4, 4, channels made / 16, 16)
+WRITE, RECTIFY, ADD = range(3)  #: sums as they are, no less than 0, or added to what was there
+
+Place = tuple[Any, Any, Any]  #: row, column, and columns from there to the next pixel's
+
+
+@intrinsic
+def convolve_pixel(
+    source: Array,
+    weights: Array,
+    biases: Array,
+    target: Array,
+    taken: Place,
+    made: Place,
+    block: Integer,
+    taps: Integer,
+    ending: Integer,
+) -> None:
+    """Make a block of 16 channels of the pixel at ``made``; its first tap is at ``taken``."""
+    depth = source.shape[2]
+    channel = LANES * block
+    for lane in range(LANES):
+        total = biases[(made[0] - 1) % PERIOD, (made[1] - 1) % PERIOD, block, lane]
+        for y in range(taps):
+            for x in range(taps):
+                term = (y * taps + x) * depth
+                row, column = taken[0] + y, taken[1] + x
+                for i in range(0, depth, 4):
+                    a = source[row, column, i] * weights[block, term + i, lane]
+                    b = source[row, column, i + 1] * weights[block, term + i + 1, lane]
+                    c = source[row, column, i + 2] * weights[block, term + i + 2, lane]
+                    d = source[row, column, i + 3] * weights[block, term + i + 3, lane]
+                    total += (a + b) + (c + d)
+        if ending == RECTIFY and not total > 0:
+            total = np.float32(0)
+        if ending == ADD:
+            total += target[made[0], made[1], channel + lane]
+        target[made[0], made[1], channel + lane] = total
+
+
+@intrinsic
+def convolve_tile(
+    source: Array,
+    weights: Array,
+    biases: Array,
+    target: Array,
+    taken: Place,
+    made: Place,
+    block: Integer,
+    taps: Integer,
+    ending: Integer,
+) -> None:
+    """Make 16 channels of eight pixels of a row, the first of them as :func:`convolve_pixel`."""
+    for p in range(PIXELS):
+        pixel_taken = (taken[0], taken[1] + p * taken[2], taken[2])
+        pixel_made = (made[0], made[1] + p * made[2], made[2])
+        convolve_pixel(
+            source, weights, biases, target, pixel_taken, pixel_made, block, taps, ending
+        )
+
+
+@helper
+def _convolve_row(
+    source: Array,
+    weights: Array,
+    biases: Array,
+    target: Array,
+    taken: Place,
+    made: Place,
+    columns: Integer,
+    taps: Integer,
+    ending: Integer,
+) -> None:
+    """Make all channels of a row of ``columns`` pixels, the first at ``made``."""
+    whole = columns - columns % PIXELS
+    for block in range(weights.shape[0]):
+        for column in range(0, whole, PIXELS):
+            first = (taken[0], taken[1] + column * taken[2], taken[2])
+            onto = (made[0], made[1] + column * made[2], made[2])
+            convolve_tile(source, weights, biases, target, first, onto, block, taps, ending)
+        for column in range(whole, columns):
+            first = (taken[0], taken[1] + column * taken[2], taken[2])
+            onto = (made[0], made[1] + column * made[2], made[2])
+            convolve_pixel(source, weights, biases, target, first, onto, block, taps, ending)
+
+
+@kernel
+def convolve(
+    source: Annotated[Array, float32["rows + 2", "columns + 2", "4 * fours"]],
+    weights: Annotated[Array, float32["blocks", "36 * fours", LANES]],
+    biases: Annotated[Array, float32[PERIOD, PERIOD, "blocks", LANES]],
+    target: Annotated[Array, float32["rows + 2", "columns + 2", f"{LANES} * blocks"].out],
+    ending: Integer,
+) -> None:
+    """Convolve with 3x3 taps. Pixel (row, column) has bias (row % 4, column % 4)."""
+    rows, columns = source.shape[0] - 2, source.shape[1] - 2
+    for row in range(rows):
+        taken, made = (row, 0, 1), (row + 1, 1, 1)
+        _convolve_row(source, weights, biases, target, taken, made, columns, 3, ending)
+
+
+@kernel
+def convolve_down(
+    source: Annotated[Array, float32["2 * rows + 2", "2 * columns + 2", "4 * fours"]],
+    weights: Annotated[Array, float32["blocks", "16 * fours", LANES]],
+    biases: Annotated[Array, float32[PERIOD, PERIOD, "blocks", LANES]],
+    target: Annotated[Array, float32["rows + 2", "columns + 2", f"{LANES} * blocks"].out],
+    ending: Integer,
+) -> None:
+    """Convolve with 2x2 taps at every second row and column: half as large on each side."""
+    rows, columns = target.shape[0] - 2, target.shape[1] - 2
+    for row in range(rows):
+        taken, made = (2 * row + 1, 1, 2), (row + 1, 1, 1)
+        _convolve_row(source, weights, biases, target, taken, made, columns, 2, ending)
+
+
+@kernel
+def convolve_up(
+    source: Annotated[Array, float32["rows + 2", "columns + 2", "4 * fours"]],
+    weights: Annotated[Array, float32[4, "blocks", "4 * fours", LANES]],
+    biases: Annotated[Array, float32[4, PERIOD, PERIOD, "blocks", LANES]],
+    target: Annotated[Array, float32["2 * rows + 2", "2 * columns + 2", f"{LANES} * blocks"].out],
+    ending: Integer,
+) -> None:
+    """Make of every place the four below it, in raster order, each with weights of its own."""
+    rows, columns = source.shape[0] - 2, source.shape[1] - 2
+    for row in range(rows):
+        for place in range(4):
+            taken, made = (row + 1, 1, 1), (2 * row + 1 + place // 2, 1 + place % 2, 2)
+            own, begin = weights[place], biases[place]
+            _convolve_row(source, own, begin, target, taken, made, columns, 1, ending)

@@ -1,0 +1,1 @@
+"""How the weights of decoder ``learned`` are trained; needs PyTorch, ``cscodec[restorer]``."""
