@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cscodec.evaluation import report
+from cscodec.model import load_model
 
 COLUMNS = (
     ("table2", "psnr_y_db", "gray, PSNR"),
@@ -35,11 +36,17 @@ def page(record: Mapping[str, Any]) -> str:
         low=record["rate_range_bpp"][0],
         high=record["rate_range_bpp"][1],
         model=record["model"],
-        model_id=record["model_id"],
+        model_id=record["model_id"] + _age(record),
         crops=record["num_training_crops"],
         layers=100 * record["largest_layer_cost"],
         machine=f"{machine['cpu']}, {machine['cpus']} CPUs",
     )
+
+
+def _age(record: Mapping[str, Any]) -> str:
+    """Say so if another model is shipped than the one that was measured."""
+    shipped = load_model(record["model"]).model_id.hex()
+    return "" if shipped == record["model_id"] else f", an earlier one; shipped is {shipped}"
 
 
 PAGE_TEXT = """# What each part buys
