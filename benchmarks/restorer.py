@@ -52,12 +52,15 @@ def main() -> None:
         "decoders": kept.get("decoders", {}),
     }
     for decoder in arguments.decoder or DECODERS:
+        figures: Figures = {}
         results["decoders"][decoder] = {
             "machine": describe_machine(),
             "threads": 1,
-            "figures": measure(planes, decoder),
+            "figures": figures,
         }
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        for m in MEASUREMENTS:
+            figures[str(m)] = measure(planes, decoder, m)
+            arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     rows = [
         [decoder, m, *(round(value, 4) for value in mean(pictures).values())]
         for decoder, found in results["decoders"].items()
@@ -71,24 +74,22 @@ def read_planes(folder: Path) -> dict[str, Plane]:
     return {path.stem: luma(read_picture(path).pixels) for path in sorted(folder.glob("*.png"))}
 
 
-def measure(planes: dict[str, Plane], decoder: str) -> Figures:
-    """Figures by m and picture."""
+def measure(planes: dict[str, Plane], decoder: str, m: int) -> dict[str, dict[str, float]]:
+    """Figures by picture."""
     system = load_model(MODEL).luma
-    figures: Figures = {}
-    for m in MEASUREMENTS:
-        fewer = System(system.sensing_matrix[:m], system.dictionary, system.basis[:m])
-        sense_and_restore(next(iter(planes.values()))[:32, :32], fewer, decoder)  # loads kernels
-        figures[str(m)] = {}
-        for name, plane in planes.items():
-            started = time.process_time()
-            restored = sense_and_restore(plane, fewer, decoder)
-            seconds = time.process_time() - started
-            figures[str(m)][name] = {
-                "psnr_db": psnr_db(plane, restored),
-                "ssim": ssim(plane, restored),
-                "seconds": seconds,
-            }
-        print(decoder, m, mean(figures[str(m)]), flush=True)
+    fewer = System(system.sensing_matrix[:m], system.dictionary, system.basis[:m])
+    sense_and_restore(next(iter(planes.values()))[:32, :32], fewer, decoder)  # loads kernels
+    figures = {}
+    for name, plane in planes.items():
+        started = time.process_time()
+        restored = sense_and_restore(plane, fewer, decoder)
+        seconds = time.process_time() - started
+        figures[name] = {
+            "psnr_db": psnr_db(plane, restored),
+            "ssim": ssim(plane, restored),
+            "seconds": seconds,
+        }
+    print(decoder, m, mean(figures), flush=True)
     return figures
 
 
@@ -96,7 +97,7 @@ def mean_rows(results: dict[str, Any]) -> list[str]:
     """Rows of a table of means, as docs/restorer.md has them: a row for each decoder."""
     rows = []
     for decoder, found in results["decoders"].items():
-        means = [mean(found["figures"][str(m)]) for m in MEASUREMENTS]
+        means = [mean(found["figures"][str(m)]) for m in MEASUREMENTS if str(m) in found["figures"]]
         cells = [f"{figures['psnr_db']:.2f} / {figures['ssim']:.4f}" for figures in means]
         rows.append(f"| `{decoder}` | {' | '.join(cells)} |")
     return rows
@@ -106,7 +107,8 @@ def picture_rows(results: dict[str, Any], m: int) -> list[str]:
     """Rows of a table of PSNR for one m: a row for each decoder."""
     rows = []
     for decoder, found in results["decoders"].items():
-        values = [f"{figures['psnr_db']:.2f}" for figures in found["figures"][str(m)].values()]
+        pictures = found["figures"].get(str(m), {})
+        values = [f"{figures['psnr_db']:.2f}" for figures in pictures.values()]
         rows.append(f"| `{decoder}` | {m} | {' | '.join(values)} |")
     return rows
 
