@@ -24,7 +24,7 @@ from cscodec.model import System, load_model
 from cscodec.sensing import network, restorer
 from cscodec.sensing.network import Network, expected_arrays, load_network
 from cscodec.sensing.reconstruct import measure_plane
-from cscodec.sensing.restorer import restore_learned, restore_plane
+from cscodec.sensing.restorer import improve_plane, restore_learned
 from cscodec.shipped import shipped_folder
 
 Float32Array = npt.NDArray[np.float32]
@@ -62,7 +62,7 @@ class TestKernels:
         linear, through = random_plane(shape), projection(num_measurements)
         expected = reference.restore(linear, through, arrays)
         for workers in (1, 2, 3):
-            found = restore_plane(linear, through, load_network(), workers)
+            found = improve_plane(linear, through, load_network(), workers)
             np.testing.assert_array_equal(found, expected)
 
     def test_borders_stay_as_they_are(self) -> None:
@@ -114,12 +114,12 @@ print(hashlib.sha256(restored.tobytes()).hexdigest())
 
 def test_pieces_make_the_same_plane(monkeypatch: pytest.MonkeyPatch) -> None:
     linear, through = random_plane((160, 216)), projection(10)
-    whole = restore_plane(linear, through, load_network())
+    whole = improve_plane(linear, through, load_network())
     monkeypatch.setattr(restorer, "_PIECE", 32)
-    np.testing.assert_array_equal(restore_plane(linear, through, load_network()), whole)
+    np.testing.assert_array_equal(improve_plane(linear, through, load_network()), whole)
     # So much is needed: with less around them, pieces differ.
     monkeypatch.setattr(restorer, "_REACH", 48)
-    assert np.any(restore_plane(linear, through, load_network()) != whole)
+    assert np.any(improve_plane(linear, through, load_network()) != whole)
 
 
 def test_restored_plane_keeps_to_the_measurements(
@@ -284,5 +284,5 @@ class TestWeights:
         zeros = {name: np.zeros(shape, dtype) for name, (dtype, shape) in expected_arrays().items()}
         through, linear = projection(9), random_plane((16, 24))
         kept = reference.put_back(linear, linear, through)
-        found = restore_plane(linear, through, Network.from_bytes(save(zeros)))
+        found = improve_plane(linear, through, Network.from_bytes(save(zeros)))
         np.testing.assert_allclose(found, kept, atol=1e-4)

@@ -18,7 +18,7 @@ from cscodec.errors import InvalidInputError
 from cscodec.learning.corpus import PictureFile
 from cscodec.learning.restorer import packing, sensing_matrices
 from cscodec.sensing.network import Network, expected_arrays, load_network
-from cscodec.sensing.restorer import restore_plane
+from cscodec.sensing.restorer import improve_plane
 
 ROOT = Path(__file__).resolve().parents[1]
 WEIGHTS = ROOT / "models" / "networks" / "restorer.safetensors"
@@ -123,7 +123,7 @@ class TestWithTorch:
                 torch.from_numpy(through)[None],
                 torch.tensor([(num_measurements + 1) / 64]),
             )[0, 0].numpy()
-        found = restore_plane(linear, through, load_network())
+        found = improve_plane(linear, through, load_network())
         np.testing.assert_allclose(found, expected, atol=2e-3)
 
     def test_weights_are_packed_and_unpacked(self, torch: Any) -> None:
@@ -213,4 +213,4 @@ class TestWithTorch:
         linear = np.random.default_rng(0).normal(0, 40, (16, 24)).astype(np.float32)
         through = np.full((64, 64), 1 / 64, np.float32)
         expected = reference.restore(linear, through, load(output.read_bytes()))
-        np.testing.assert_array_equal(restore_plane(linear, through, network), expected)
+        np.testing.assert_array_equal(improve_plane(linear, through, network), expected)

@@ -119,6 +119,27 @@ def measure_plane(plane: npt.ArrayLike, system: SystemLike) -> Float32Array:
     return np.column_stack([means, measurements]).reshape(rows, columns, -1)
 
 
+def checked_measurements(
+    measurements: npt.ArrayLike, shape: tuple[int, int], most: int
+) -> Float32Array:
+    """Return the measurements of a plane of ``shape``, (rows, columns, 1 + m) float32.
+
+    Raises
+    ------
+    InvalidInputError
+        If they have another shape, or m is not in 1..``most``.
+    """
+    values = np.asarray(measurements, np.float32)
+    grid = patch_grid(shape)
+    num_measurements = values.shape[-1] - 1 if values.ndim else 0
+    if values.shape[:-1] != grid or not 1 <= num_measurements <= most:
+        raise InvalidInputError(
+            f"measurements have shape {values.shape}; a plane of {shape[0]}x{shape[1]} pixels "
+            f"needs {(*grid, '1 + m')} with m in 1..{most}"
+        )
+    return values
+
+
 def decode_measurements(
     measurements: npt.ArrayLike,
     system: SystemLike,
@@ -205,14 +226,8 @@ def refine_unquantised(
     InvalidInputError
         If shapes do not fit or a parameter is out of range.
     """
-    values = np.asarray(measurements, np.float32)
-    grid = patch_grid(shape)
-    num_measurements = values.shape[-1] - 1 if values.ndim else 0
-    if values.shape[:-1] != grid or not 1 <= num_measurements <= len(system.sensing_matrix):
-        raise InvalidInputError(
-            f"measurements have shape {values.shape}; a plane of {shape[0]}x{shape[1]} pixels "
-            f"needs {(*grid, '1 + m')} with m in 1..{len(system.sensing_matrix)}"
-        )
+    values = checked_measurements(measurements, shape, len(system.sensing_matrix))
+    grid, num_measurements = patch_grid(shape), values.shape[-1] - 1
     chosen = refinement or Refinement()
     phi = np.ascontiguousarray(system.sensing_matrix[:num_measurements], np.float32)
     sensing = np.ascontiguousarray(phi.T)

@@ -38,7 +38,7 @@ from cscodec.sensing.network import (
     Network,
     Stage,
 )
-from cscodec.sensing.reconstruct import SystemLike
+from cscodec.sensing.reconstruct import SystemLike, checked_measurements
 from cscodec.transform.patches import assemble_patches, extract_patches, patch_grid
 from cscodec.transform.product import multiplied
 
@@ -93,29 +93,23 @@ def restore_learned(
     Takes 32 bytes per pixel and, for pieces of up to 1152 x 1152 pixels, 230 more for each of
     their pixels: 300 MB.
     """
-    values = np.asarray(measurements, np.float32)
-    grid = patch_grid(shape)
-    num_measurements = values.shape[-1] - 1 if values.ndim else 0
     most = min(len(system.sensing_matrix), MAX_MEASUREMENTS)
-    if values.shape[:-1] != grid or not 1 <= num_measurements <= most:
-        raise InvalidInputError(
-            f"measurements have shape {values.shape}; a plane of {shape[0]}x{shape[1]} pixels "
-            f"needs {(*grid, '1 + m')} with m in 1..{most}"
-        )
+    values = checked_measurements(measurements, shape, most)
+    grid, num_measurements = patch_grid(shape), values.shape[-1] - 1
     if not np.isfinite(values).all():
         raise InvalidInputError("measurements hold NaN or infinity; allowed are finite numbers")
     inverse, projection = inverse_and_projection(system.sensing_matrix[:num_measurements])
     values = values.reshape(-1, 1 + num_measurements)
     patches = multiplied(np.ascontiguousarray(values[:, 1:]), inverse) + (values[:, :1] - MIDDLE)
     linear = assemble_patches(patches, (grid[0] * PATCH_SIZE, grid[1] * PATCH_SIZE))
-    restored = restore_plane(linear, projection, network, workers)
+    restored = improve_plane(linear, projection, network, workers)
     return np.ascontiguousarray(restored[: shape[0], : shape[1]]) + MIDDLE
 
 
-def restore_plane(
+def improve_plane(
     linear: Float32Array, projection: Float32Array, network: Network, workers: int = 1
 ) -> Float32Array:
-    """Restore a plane whose sides are multiples of 8, piece by piece.
+    """Return a plane as the network improves it, piece by piece; its sides are multiples of 8.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ class Trial:
     device: torch.device
 
 
-def restore_plane(
+def improve_by_torch(
     network: Restorer, plane: Uint8Array, sensing_matrix: Float32Array, device: torch.device
 ) -> Float32Array:
     """Sense a plane, (H, W), and restore it; neither rounded nor clipped."""
@@ -46,7 +46,7 @@ def mean_psnr_db(network: Restorer, trial: Trial) -> float:
     """Return the mean PSNR (dB, 8 bits) over the planes of a trial."""
     values = []
     for plane in trial.planes:
-        restored = restore_plane(network, plane, trial.sensing_matrix, trial.device)
+        restored = improve_by_torch(network, plane, trial.sensing_matrix, trial.device)
         pixels = np.clip(np.rint(restored), 0, 255)
         error = np.mean(np.square(pixels - plane.astype(np.float64)))
         values.append(10 * np.log10(255**2 / max(error, 1e-9)))
