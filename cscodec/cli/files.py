@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import typer
 
+from cscodec.atomic import write_whole
 from cscodec.cli.console import OutputExistsError
 from cscodec.errors import InvalidInputError
 
@@ -155,8 +154,8 @@ def check_target(target: str, force: bool) -> None:
 def write_bytes(target: str, data: bytes, force: bool) -> None:
     """Write an output whole or not at all, making the folders above it.
 
-    A temporary file beside the output is written, flushed to the disk and then given its name.
-    Permissions follow the umask, or those of the file that is replaced.
+    It is written, flushed to the disk and then given its name; permissions follow the umask, or
+    those of the file that is replaced.
 
     Raises
     ------
@@ -175,40 +174,13 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
             Path(target).write_bytes(data)
         else:
             check_target(target, force)
-            _write_atomically(os.path.realpath(target), data, force)
+            os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
+            write_whole(target, data, replace=force)
+    except FileExistsError as error:
+        raise OutputExistsError(f"{target}: exists already; use -f to replace it") from error
     except OSError as error:
         name = "standard output" if target == STREAM else target
         raise InvalidInputError(f"{name}: cannot be written: {error.strerror}") from error
-
-
-def _write_atomically(target: str, data: bytes, force: bool) -> None:
-    folder = os.path.dirname(target)
-    os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".cscodec-{os.urandom(8).hex()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if force:
-            with suppress(FileNotFoundError):
-                shutil.copymode(target, temporary)
-            os.replace(temporary, target)
-        else:
-            _publish(temporary, target)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
-def _publish(temporary: str, target: str) -> None:
-    # A link fails where a rename would replace a file that appeared since we looked.
-    try:
-        os.link(temporary, target)
-    except FileExistsError as error:
-        raise OutputExistsError(f"{target}: exists already; use -f to replace it") from error
-    except OSError:  # a file system without hard links
-        os.replace(temporary, target)
 
 
 def _is_special(path: str) -> bool:
