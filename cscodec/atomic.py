@@ -6,6 +6,7 @@ process that is killed leaves anything behind. Elsewhere it has a hidden name be
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -78,25 +79,28 @@ def _open_nameless(folder: str) -> IO[bytes] | None:
 
 
 def _name(file: IO[bytes], target: str, hidden: str, replace: bool) -> None:
-    try:
-        _link(file, target)
-    except FileExistsError:
-        if not replace:
-            raise
-        _copy_mode(target, file.fileno())
-        # Only a rename replaces, so it needs a name first. Always the same one: what a process that
-        # was killed just here left of it goes now, and whoever else writes this file replaces it.
+    if _linked(file, target):
+        return
+    if not replace:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    _copy_mode(target, file.fileno())
+    # Only a rename replaces, so it needs a name first. Always the same one: what a process that was
+    # killed just here left of it goes now, and whoever else writes this file replaces it.
+    while not _linked(file, hidden):
         with suppress(FileNotFoundError):
             os.unlink(hidden)
-        _link(file, hidden)
-        with suppress(FileNotFoundError):  # then another process has just renamed it
-            os.replace(hidden, target)
+    with suppress(FileNotFoundError):  # then another process has just renamed it
+        os.replace(hidden, target)
 
 
-def _link(file: IO[bytes], path: str) -> None:
-    # With the descriptor of a folder, which an absolute path does not need, Python follows links.
+def _linked(file: IO[bytes], path: str) -> bool:
+    """Give a file a name, if it is free."""
     number = file.fileno()
-    os.link(f"/proc/self/fd/{number}", path, src_dir_fd=number, follow_symlinks=True)
+    try:  # with the descriptor of a folder, which no absolute path needs, Python follows the link
+        os.link(f"/proc/self/fd/{number}", path, src_dir_fd=number, follow_symlinks=True)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _rename(target: str, hidden: str, replace: bool) -> None:

@@ -73,6 +73,17 @@ def test_names_may_be_long(tmp_path: Path) -> None:
         write_whole(tmp_path / ("a" * 255), b"", replace=True)
 
 
+def test_file_systems_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: str) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(atomic, "_NAMELESS", 0)  # such systems have no files without names either
+    monkeypatch.setattr(os, "link", link)
+    write_whole(tmp_path / "a", b"data", replace=False)
+    assert (tmp_path / "a").read_bytes() == b"data"
+    assert os.listdir(tmp_path) == ["a"]
+
+
 @pytest.mark.parametrize("replace", [False, True])
 def test_one_of_many_writers_wins(tmp_path: Path, replace: bool) -> None:
     def write(number: int) -> bool:
