@@ -171,7 +171,7 @@ def decode(
     ModelError
         If the model is missing, or is not the one that made the file.
     InvalidInputError
-        If an argument cannot be used.
+        If an argument cannot be used, or ``data`` are not bytes.
     """
     if decoder not in DECODERS:
         why = ", for unquantised measurements" if decoder in UNQUANTISED_DECODERS else ""
@@ -180,7 +180,7 @@ def decode(
         )
     if not 1 <= sparsity <= MAX_MEASUREMENTS:
         raise InvalidInputError(f"sparsity is {sparsity}; allowed are 1 to {MAX_MEASUREMENTS}")
-    parts = container.unpack(bytes(data), max_pixels=max_pixels, allow_partial=allow_partial)
+    parts = container.unpack(data, max_pixels=max_pixels, allow_partial=allow_partial)
     header = parts.header
     chosen = _model_for(header, model)
     if measurements is not None and not 0 <= measurements <= header.measurements:

@@ -74,9 +74,12 @@ def info(data: bytes | bytearray | memoryview, *, max_pixels: int = DEFAULT_MAX_
     ------
     BitstreamError
         If the data are not a valid file.
+    InvalidInputError
+        If ``data`` are not bytes.
     """
-    parts = container.unpack(bytes(data), max_pixels=max_pixels)
+    parts = container.unpack(data, max_pixels=max_pixels)
     header = parts.header
+    num_bytes = memoryview(data).nbytes
     try:
         name: str | None = find_model(header.model_id).name
     except ModelNotFoundError:
@@ -86,8 +89,8 @@ def info(data: bytes | bytearray | memoryview, *, max_pixels: int = DEFAULT_MAX_
         width=header.width,
         height=header.height,
         channels=header.channels,
-        num_bytes=len(data),
-        bits_per_pixel=8 * len(data) / (header.width * header.height),
+        num_bytes=num_bytes,
+        bits_per_pixel=8 * num_bytes / (header.width * header.height),
         format_version=container.FORMAT_VERSION,
         model_id=header.model_id.hex(),
         model_name=name,
