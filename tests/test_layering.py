@@ -45,9 +45,10 @@ ALLOWED: dict[str, set[str]] = {
     "learning": _CORE | {"images"} | _MEASURES,
     "evaluation": _CORE | {"images", "learning"} | _MEASURES,
     "plugins": _CORE | {"images"},
-    "cli": _CORE | {"images", "learning", "evaluation", "plugins"} | _MEASURES,
+    "cli": _CORE | {"signals", "images", "learning", "evaluation", "plugins"} | _MEASURES,
     "__init__": {"errors", "model", "codec", "describe"},
-    "__main__": {"cli"},
+    "signals": {"atomic"},
+    "__main__": {"signals", "cli"},
 }
 
 # Loaded only where they are needed, so that starting up stays cheap.
