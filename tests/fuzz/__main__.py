@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 CORPUS = Path(__file__).parent / "corpus"
-NAMES = ["container", "entropy", "decode", "alpha", "model", "checkpoint", "picture", "exif"]
+NAMES = ["container", "entropy", "decode", "alpha", "model", "checkpoint", "picture"]
 _MOST_BYTES = {"model": 200_000, "checkpoint": 60_000}  #: of an input that Atheris makes
 _USUAL_BYTES = 3000
 _MOST_SECONDS = 60  #: for one input, on a machine that may be busy
