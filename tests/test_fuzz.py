@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from strategies import (
+    EXIF,
     ROOT,
     START,
     Pixels,
@@ -51,7 +52,7 @@ def files() -> list[tuple[bytes, Model]]:
     return [
         (cscodec.encode(texture(40, 37, 3), model=plain, quality=40), plain),
         (cscodec.encode(texture(17, 23, 4), model=odd, quality=90, icc_profile=b"icc"), odd),
-        (cscodec.encode(texture(9, 530), model=odd, quality=60, exif=b"exif"), odd),
+        (cscodec.encode(texture(9, 530), model=odd, quality=60, exif=EXIF), odd),
         (cscodec.encode(texture(20, 11, 2), model=plain, step=0.25, measurements=9), plain),
     ]
 

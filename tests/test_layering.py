@@ -18,7 +18,7 @@ PACKAGE = ROOT / "cscodec"
 _BASE = {"errors", "layout", "choices", "arrays", "parallel", "shipped", "kernels"}
 _CODING = _BASE | {"transform", "bitstream", "model"}
 _RESTORING = _CODING | {"sensing", "restore"}
-_CORE = _RESTORING | {"encoding", "decoding", "rate_control", "codec", "describe"}
+_CORE = _RESTORING | {"arguments", "encoding", "decoding", "rate_control", "codec", "describe"}
 _MEASURES = {"evaluation.metrics", "evaluation.report"}  # leaves: numbers in, numbers or text out
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -36,8 +36,9 @@ ALLOWED: dict[str, set[str]] = {
     "encoding": _CODING,
     "decoding": _RESTORING,
     "rate_control": {"errors", "bitstream"},
+    "arguments": {"errors", "layout", "arrays", "model", "images"},
     "codec": _CORE - {"codec", "describe"} | {"evaluation.metrics"},
-    "describe": {"errors", "layout", "model", "bitstream"},
+    "describe": {"errors", "layout", "arguments", "model", "bitstream"},
     "images": {"errors", "layout", "arrays"},
     "evaluation.metrics": {"errors"},
     "evaluation.report": set(),

@@ -2,6 +2,7 @@
 
 from cscodec.images.folders import Listing, find_pictures, list_folder
 from cscodec.images.picture import Picture, luma
+from cscodec.images.pillow import from_pillow, upright
 from cscodec.images.reading import PICTURE_SUFFIXES, read_picture
 from cscodec.images.writing import output_suffix, write_picture
 
@@ -10,9 +11,11 @@ __all__ = [
     "Listing",
     "Picture",
     "find_pictures",
+    "from_pillow",
     "list_folder",
     "luma",
     "output_suffix",
     "read_picture",
+    "upright",
     "write_picture",
 ]
