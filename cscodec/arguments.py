@@ -11,12 +11,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from cscodec.arrays import Array, Pixels
+from cscodec.bitstream import container
 from cscodec.errors import InvalidInputError
 from cscodec.layout import MAX_DIMENSION
 from cscodec.model import Model, load_model
@@ -148,25 +148,29 @@ def model_of(model: Any) -> Model:
     return load_model(model)
 
 
-def file_bytes(file: Any) -> bytes:
-    """Return the bytes of a file.
+def file_bytes(file: Any, max_pixels: int) -> bytes:
+    """Return the bytes of a file; what is read is read no further than its header allows.
 
     Raises
     ------
     InvalidInputError
         If it cannot be read.
+    BitstreamError
+        If what is read is no file of ours, or claims more than ``max_pixels``.
     """
     if isinstance(file, bytes):
         return file
     if isinstance(file, str | os.PathLike):
         try:
-            return Path(file).read_bytes()
+            with open(file, "rb") as opened:
+                return container.read(opened, max_pixels=max_pixels)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InvalidInputError(f"{os.fspath(file)}: cannot be read: {reason}") from error
-    read = getattr(file, "read", None)
     try:
-        return bytes(memoryview(file if read is None else read()))
+        if hasattr(file, "read"):
+            return container.read(file, max_pixels=max_pixels)
+        return bytes(memoryview(file))
     except TypeError as error:
         raise InvalidInputError(
             f"data is {_kind(file)}; give bytes, a path, or a file opened in binary mode"

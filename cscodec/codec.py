@@ -198,7 +198,7 @@ def decode(
     ModelError
         If the model is missing, or is not the one that made the file.
     InvalidInputError
-        If an argument cannot be used.
+        If an argument cannot be used, or the file cannot be read.
     """
     if decoder not in DECODERS:  # one of another kind is named as such
         why = ", for unquantised measurements" if decoder in UNQUANTISED_DECODERS else ""
@@ -208,7 +208,7 @@ def decode(
     arguments.whole_number("sparsity", sparsity, 1, MAX_MEASUREMENTS)
     arguments.whole_number("max_pixels", max_pixels, 1)
     workers = arguments.workers_or_none(workers)
-    file = arguments.file_bytes(data)
+    file = arguments.file_bytes(data, max_pixels)
     parts = container.unpack(file, max_pixels=max_pixels, allow_partial=allow_partial)
     header = parts.header
     chosen = _model_for(header, model)

@@ -85,7 +85,7 @@ def info(data: File, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Info:
         If they cannot be read.
     """
     whole_number("max_pixels", max_pixels, 1)
-    file = file_bytes(data)
+    file = file_bytes(data, max_pixels)
     parts = container.unpack(file, max_pixels=max_pixels)
     header = parts.header
     try:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
-_BASE = {"errors", "layout", "choices", "arrays", "parallel", "shipped", "kernels"}
+_BASE = {"errors", "layout", "choices", "arrays", "atomic", "parallel", "shipped", "kernels"}
 _CODING = _BASE | {"transform", "bitstream", "model"}
 _RESTORING = _CODING | {"sensing", "restore"}
 _CORE = _RESTORING | {"arguments", "encoding", "decoding", "rate_control", "codec", "describe"}
@@ -24,19 +24,20 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "layout": set(),
     "arrays": set(),
+    "atomic": set(),
     "choices": set(),
     "parallel": set(),
     "shipped": set(),
     "kernels": {"errors", "layout", "arrays"},
     "transform": {"errors", "layout", "arrays", "kernels"},
     "bitstream": {"errors", "layout", "arrays", "parallel", "kernels"},
-    "model": {"errors", "layout", "arrays", "parallel", "shipped", "transform", "bitstream"},
+    "model": _BASE - {"choices", "kernels"} | {"transform", "bitstream"},
     "sensing": _BASE | {"transform"},
     "restore": _CODING | {"sensing"},
     "encoding": _CODING,
     "decoding": _RESTORING,
     "rate_control": {"errors", "bitstream"},
-    "arguments": {"errors", "layout", "arrays", "model", "images"},
+    "arguments": {"errors", "layout", "arrays", "model", "bitstream", "images"},
     "codec": _CORE - {"codec", "describe"} | {"evaluation.metrics"},
     "describe": {"errors", "layout", "arguments", "model", "bitstream"},
     "images": {"errors", "layout", "arrays"},
@@ -45,9 +46,10 @@ ALLOWED: dict[str, set[str]] = {
     "learning": _CORE | {"images"} | _MEASURES,
     "evaluation": _CORE | {"images", "learning"} | _MEASURES,
     "plugins": _CORE | {"images"},
-    "cli": _CORE | {"images", "learning", "evaluation", "plugins"} | _MEASURES,
+    "cli": _CORE | {"signals", "images", "learning", "evaluation", "plugins"} | _MEASURES,
     "__init__": {"errors", "model", "codec", "describe"},
-    "__main__": {"cli"},
+    "signals": {"atomic"},
+    "__main__": {"signals", "cli"},
 }
 
 # Loaded only where they are needed, so that starting up stays cheap.

@@ -7,9 +7,7 @@ standard output and everything else to standard error. Exit codes are those of `
 from __future__ import annotations
 
 import gc
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
@@ -19,6 +17,7 @@ import typer
 from cscodec import __version__
 from cscodec.cli import console, decode, encode, eval, info, models, train
 from cscodec.errors import CscodecError
+from cscodec.signals import raised_signals
 
 app = typer.Typer(
     name="cscodec",
@@ -71,18 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     gc.set_threshold(100_000, 50, 50)
     # What Pillow finds odd in a file is not for the user of a command, unless it stops the work.
     warnings.filterwarnings("ignore", module=r"PIL(\.|$)")
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
-    try:
-        app(args=arguments, prog_name="cscodec")
-    except BrokenPipeError:  # the reader of our output left, as `head` does
-        console.discard_stdout()
-        sys.exit(console.Exit.FAILED)
-    except (CscodecError, OSError, MemoryError) as error:
-        console.say(console.reason(error))
-        sys.exit(console.exit_code(error))
+    with raised_signals():
+        try:
+            app(args=arguments, prog_name="cscodec")
+        except BrokenPipeError:  # the reader of our output left, as `head` does
+            console.discard_stdout()
+            sys.exit(console.Exit.FAILED)
+        except (CscodecError, OSError, MemoryError) as error:
+            console.say(console.reason(error))
+            sys.exit(console.exit_code(error))
     sys.exit(console.Exit.OK)
-
-
-def _terminate(signal_number: int, frame: object) -> NoReturn:
-    sys.exit(128 + signal_number)  # as an exception, so that temporary files are removed

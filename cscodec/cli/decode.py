@@ -115,7 +115,7 @@ class Decoder:
 
         started = time.perf_counter()
         files.check_target(job.target, self.force)
-        data = files.read_bytes(job.source)
+        data = files.read_stream(job.source, self.reading["max_pixels"])
         pixels = cscodec.decode(data, **self.settings, **self.reading, workers=workers)
         parts = container.unpack(data, **self.reading)
         picture = Picture(pixels, parts.icc_profile, parts.exif, parts.xmp)

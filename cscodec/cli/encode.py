@@ -132,7 +132,7 @@ class Encoder:
         files.check_target(job.target, self.force)
         if job.source.lower().endswith(SUFFIX):
             raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
-        source = files.opened(job.source)
+        source = files.picture_source(job.source)
         picture = read_picture(source, max_pixels=self.max_pixels)
         data = cscodec.encode(
             picture.pixels,

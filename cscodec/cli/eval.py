@@ -93,7 +93,7 @@ def evaluate(
     batch.say_left_out(found.left_out)
     for source in console.with_progress(sources, len(sources), "evaluating"):
         try:
-            pixels = read_picture(files.opened(source), max_pixels=max_pixels).pixels
+            pixels = read_picture(files.picture_source(source), max_pixels=max_pixels).pixels
             if not rows:
                 list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
             rows += [{"input": source, **row} for row in list(measure(pixels))]

@@ -26,7 +26,7 @@ def info(
     shown = False
     for source, _ in found.files:
         try:
-            header = cscodec.info(files.read_bytes(source), max_pixels=max_pixels)
+            header = cscodec.info(files.read_stream(source, max_pixels), max_pixels=max_pixels)
             record: batch.Record = {"file": source, **header.as_dict()}
             if not as_json:
                 console.show(("\n" if shown else "") + _describe(record))

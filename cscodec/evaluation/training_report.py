@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Pixels
+from cscodec.atomic import write_whole
 from cscodec.choices import DECODERS
 from cscodec.evaluation.report import Series, line_chart
 from cscodec.images import Picture, write_picture
@@ -62,9 +63,7 @@ def write_report(model: Model, planes: Sequence[Pixels], folder: str | os.PathLi
     """
     path = Path(folder) / PAGE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(render_report(model, planes), encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(path, render_report(model, planes).encode(), replace=True)
     return path
 
 
