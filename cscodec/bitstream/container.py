@@ -6,9 +6,10 @@ checked before anything is allocated for it, and every byte must be accounted fo
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,6 +51,9 @@ _FLAG_ICC = 2
 _FLAG_EXIF = 4
 _FLAG_XMP = 8
 _KNOWN_FLAGS = _FLAG_FULL_CHROMA | _FLAG_ICC | _FLAG_EXIF | _FLAG_XMP
+
+
+Segment = bytes | memoryview
 
 
 @dataclass(frozen=True)
@@ -154,14 +158,15 @@ class Container:
     ----------
     header : Header
     segments : list of list of bytes
-        Entropy-coded data, by layer and tile. A file cut short has fewer.
+        Entropy-coded data, by layer and tile. A file cut short has fewer. Those of a file that
+        was read are views of its bytes.
     alpha : bytes or None
         A PNG stream.
     icc_profile, exif, xmp : bytes or None
     """
 
     header: Header
-    segments: Sequence[Sequence[bytes]]
+    segments: Sequence[Sequence[Segment]]
     alpha: bytes | None = None
     icc_profile: bytes | None = None
     exif: bytes | None = None
@@ -169,8 +174,15 @@ class Container:
     layer_bytes: tuple[int, ...] = field(default=(), compare=False)
 
 
-def pack(container: Container) -> bytes:
-    """Return the bytes of a file."""
+def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None) -> bytes:
+    """Return the bytes of a file.
+
+    Parameters
+    ----------
+    container : Container
+    layers : iterable of iterables of bytes, optional
+        The segments, in place of the container's: each is asked for once, and need not be kept.
+    """
     header = container.header
     flags = _FLAG_FULL_CHROMA if header.full_chroma else 0
     tail = []
@@ -195,10 +207,13 @@ def pack(container: Container) -> bytes:
         header.zero_cell,
         header.model_id,
     )
-    segments = [_chunk(SEGMENT_CHUNK, part) for layer in container.segments for part in layer]
-    return b"".join(
-        [SIGNATURE, bytes([FORMAT_VERSION]), _chunk(HEADER_CHUNK, fields), *segments, *tail]
-    )
+    file = io.BytesIO()
+    file.write(SIGNATURE + bytes([FORMAT_VERSION]) + _chunk(HEADER_CHUNK, fields))
+    for layer in container.segments if layers is None else layers:
+        for part in layer:
+            file.write(_chunk(SEGMENT_CHUNK, part))
+    file.writelines(tail)
+    return file.getvalue()
 
 
 def unpack(
@@ -227,7 +242,7 @@ def unpack(
         raise InvalidFieldError(f"the first chunk is {kind!r}, it must be the header, b'H'")
     header, flags = _parse_header(payload, max_pixels)
 
-    segments: list[list[bytes]] = [[] for _ in range(header.num_layers)]
+    segments: list[list[Segment]] = [[] for _ in range(header.num_layers)]
     layer_bytes = [0] * header.num_layers
     optional: dict[bytes, bytes] = {}
     expected = [ALPHA_CHUNK] if header.has_alpha else []
@@ -249,7 +264,7 @@ def unpack(
         while expected:
             kind, payload = reader.chunk()
             if kind == expected[0]:
-                optional[expected.pop(0)] = payload
+                optional[expected.pop(0)] = bytes(payload)
             else:
                 _skip_unknown(kind)
         while reader.position < len(data):
@@ -285,7 +300,7 @@ def _check_signature(data: bytes) -> None:
         )
 
 
-def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
+def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
     if len(payload) != HEADER.size:
         raise InvalidFieldError(f"header has {len(payload)} bytes, it must have {HEADER.size}")
     (
@@ -345,8 +360,8 @@ def _skip_unknown(kind: bytes) -> None:
         raise UnsupportedVersionError(f"critical chunk {kind!r} is not known to this release")
 
 
-def _chunk(kind: bytes, payload: bytes) -> bytes:
-    checksum = zlib.crc32(kind + payload)
+def _chunk(kind: bytes, payload: Segment) -> bytes:
+    checksum = zlib.crc32(payload, zlib.crc32(kind))
     return kind + _varint(len(payload)) + payload + checksum.to_bytes(4, "big")
 
 
@@ -364,10 +379,10 @@ class _Reader:
     """A position in the bytes, and the chunks from there on."""
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
+        self.data = memoryview(data)
         self.position = 0
 
-    def chunk(self) -> tuple[bytes, bytes]:
+    def chunk(self) -> tuple[bytes, memoryview]:
         start = self.position
         data = self.data
         if start >= len(data):
@@ -378,8 +393,8 @@ class _Reader:
             raise TruncatedError(
                 f"chunk at byte {start} needs {end + 4 - start} bytes, {len(data) - start} are left"
             )
-        kind, payload = data[start : start + 1], data[begin:end]
-        if zlib.crc32(kind + payload) != int.from_bytes(data[end : end + 4], "big"):
+        kind, payload = bytes(data[start : start + 1]), data[begin:end]
+        if zlib.crc32(payload, zlib.crc32(kind)) != int.from_bytes(data[end : end + 4], "big"):
             raise ChecksumError(f"chunk at byte {start} is damaged: its checksum does not match")
         self.position = end + 4
         return kind, payload
