@@ -165,10 +165,14 @@ class DecodingJob:
         """Patches around a tile that restoring its part of a plane looks at."""
         if self.restoration.reduction == 1 and self.restoration.decoder == "refine":
             return _MARGIN
-        return 1 if self._is_halved(number) else 0
+        return 1 if self._is_doubled(number) else 0
 
     def _is_halved(self, number: int) -> bool:
         return number > 0 and not self.header.full_chroma
+
+    def _is_doubled(self, number: int) -> bool:
+        """Whether a plane is interpolated: if its patches do not hold as many samples as wanted."""
+        return self._is_halved(number) and self.restoration.reduction in (1, PATCH_SIZE)
 
     def _values(self, tile: int) -> list[Values]:
         restoration = self.restoration
@@ -195,8 +199,8 @@ class DecodingJob:
         patch = PATCH_SIZE // self.restoration.reduction  # samples of the result on each side
 
         def restore(number: int) -> tuple[Float32Array, tuple[int, int]]:
-            halved, margin = self._is_halved(number), self._margin(number)
-            unit = 2 * patch if halved else patch
+            margin = self._margin(number)
+            unit = 2 * patch if self._is_halved(number) else patch
             top, left = row * size // unit, column * size // unit
             first_row, first_column = max(0, top - margin), max(0, left - margin)
             quantised = Quantised(
@@ -207,7 +211,7 @@ class DecodingJob:
             )
             samples = self._samples(quantised, number)
             y, x = patch * (top - first_row), patch * (left - first_column)
-            if not halved:
+            if not self._is_doubled(number):
                 return samples, (y, x)
             # Samples beyond the picture's edge are padding, not picture.
             total_rows, total_columns = -(-self.height // 2), -(-self.width // 2)
@@ -226,7 +230,8 @@ class DecodingJob:
         """Samples of a plane of a tile and its margin."""
         system = self.systems[number > 0]
         if self.restoration.reduction > 1:
-            return reduced_plane(quantised, system, self.restoration.reduction)
+            nearer = 2 if self._is_halved(number) and not self._is_doubled(number) else 1
+            return reduced_plane(quantised, system, self.restoration.reduction // nearer)
         return restore_plane(
             quantised,
             system,
