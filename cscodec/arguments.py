@@ -15,10 +15,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cscodec.arrays import Array, Pixels
 from cscodec.bitstream import container
 from cscodec.errors import InvalidInputError
-from cscodec.layout import MAX_DIMENSION
 from cscodec.model import Model, load_model
 
 if TYPE_CHECKING:
@@ -206,51 +204,11 @@ def picture_of(
     elif isinstance(image, str | bytes | os.PathLike) or hasattr(image, "read"):
         picture = read_picture(image, max_pixels=max_pixels)
     else:
-        picture = Picture(samples_of(image))
+        picture = Picture(image)
     picture = replace(picture, **given)
-    return upright(picture) if exif else picture
-
-
-def samples_of(image: Any) -> Pixels:
-    """Return an array of samples of 8 bits; bool and float by scikit-image's convention.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is of another shape or type, or floats lie outside 0..1.
-    """
-    try:
-        pixels: Array = np.asarray(image)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"image is {_kind(image)}, which is no array: {error}") from error
-    shape = pixels.shape
-    if not (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 2, 3, 4))):
-        raise InvalidInputError(
-            f"image has shape {shape}; allowed are (H, W) and (H, W, 1..4), channels last"
-        )
-    if min(shape[:2]) < 1 or max(shape[:2]) > MAX_DIMENSION:
-        raise InvalidInputError(
-            f"image is {shape[1]} x {shape[0]} pixels; allowed are 1 to {MAX_DIMENSION} each way"
-        )
-    if shape[2:] == (1,):
-        pixels = pixels[..., 0]
-    if pixels.dtype == bool:
-        return pixels * np.uint8(255)
-    if pixels.dtype.kind == "f":
-        low, high = pixels.min(), pixels.max()
-        if not (low >= 0 and high <= 1):
-            raise InvalidInputError(
-                f"image has floats from {low:g} to {high:g}; allowed are 0 to 1, which become 0 to "
-                "255: scale them first, or make them uint8"
-            )
-        scaled = np.multiply(pixels, 255, dtype=np.result_type(pixels, np.float32))
-        return np.rint(scaled).astype(np.uint8)
-    if pixels.dtype != np.uint8:
-        raise InvalidInputError(
-            f"image has dtype {pixels.dtype}; allowed are uint8, bool, and floats of 0 to 1 "
-            "(scale 16-bit data to 0..255 first)"
-        )
-    return pixels
+    if not exif:
+        return picture
+    return upright(replace(picture, pixels=np.asarray(picture.pixels)))
 
 
 def _kind(value: Any) -> str:

@@ -9,26 +9,34 @@ on several threads; the bytes and the pixels do not depend on how many.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from cscodec import arguments
 from cscodec.arguments import File
 from cscodec.arrays import Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
-from cscodec.bitstream.container import Extras, Header
+from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
 from cscodec.bitstream.steps import step_code, step_for_quality
 from cscodec.choices import DECODERS, SUBSAMPLINGS, UNQUANTISED_DECODERS, Decoder, Subsampling
-from cscodec.decoding import DecodingJob, Restoration
+from cscodec.decoding import Box, DecodingJob, Restoration
 from cscodec.encoding import EncodingJob, Settings
 from cscodec.errors import InvalidInputError, ModelMismatchError
-from cscodec.evaluation.metrics import psnr_db
+from cscodec.evaluation.metrics import psnr_db_of_strips
 from cscodec.layout import DEFAULT_MAX_PIXELS, MAX_MEASUREMENTS
 from cscodec.model import Model, find_model
 from cscodec.rate_control import file_for_target
+from cscodec.restore.reduced import MEASUREMENTS_FOR
+from cscodec.rows import PictureRows, release_pages
 from cscodec.transform.colour import without_alpha
+
+_REDUCTIONS = {1.0: 1, 1 / 2: 2, 1 / 4: 4, 1 / 8: 8}
+#: Up to here, measurements are kept between the steps that are tried for a target.
+_MOST_KEPT_PIXELS = 1 << 25
 
 
 def encode(
@@ -56,8 +64,10 @@ def encode(
     image : array_like, PIL.Image.Image, path, bytes or binary file
         An array is (H, W) gray, (H, W, 2) gray and alpha, (H, W, 3) RGB or (H, W, 4) RGB and
         alpha, of uint8; or of bool, or floats of 0 to 1, which become 0 to 255. (H, W, 1) is gray
-        too, and comes back as (H, W). Others hold a picture, which is read as the command line
-        does: upright, with its metadata.
+        too, and comes back as (H, W). What is sliced like an array (`numpy.memmap`, an array of
+        Zarr, Dask, h5py ...) is read 512 rows at a time, and may be larger than memory; of an
+        alpha channel all is held. Others hold a picture, which is read as the command line does:
+        upright, with its metadata.
     quality : float
         0 (smallest file) to 100 (finest step), on the scale that users of JPEG know; 75 by
         default.
@@ -102,6 +112,7 @@ def encode(
     ]
     arguments.whole_number("effort", effort, 0, 1)
     arguments.one_of("subsampling", subsampling, SUBSAMPLINGS)
+    arguments.whole_number("max_pixels", max_pixels, 1)
     workers = arguments.workers_or_none(workers)
     if step is None:
         step = step_for_quality(arguments.number("quality", 75.0 if quality is None else quality))
@@ -111,32 +122,29 @@ def encode(
     if measurements is None:
         measurements = limit
     arguments.whole_number("measurements", measurements, 1, limit, of=f"model {chosen.name!r}")
-    picture = arguments.picture_of(
-        image,
-        max_pixels=arguments.whole_number("max_pixels", max_pixels, 1),
-        icc_profile=icc_profile,
-        exif=exif,
-        xmp=xmp,
-    )
-    pixels = picture.pixels
-    has_alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
-    alpha = pack_alpha(pixels[..., -1]) if has_alpha else None
-    extras = Extras(alpha, picture.icc_profile, picture.exif, picture.xmp)
+    metadata = {"icc_profile": icc_profile, "exif": exif, "xmp": xmp}
+    given = arguments.picture_of(image, max_pixels=max_pixels, **metadata)
+    picture = PictureRows(given.pixels)
+    alpha = pack_alpha(_alpha_of(picture)) if picture.num_channels in (2, 4) else None
+    extras = Extras(alpha, given.icc_profile, given.exif, given.xmp)
     settings = Settings(subsampling, effort, measurements)
-    job = EncodingJob(pixels, chosen, settings, extras, workers)
-    num_pixels = pixels.shape[0] * pixels.shape[1]
+    job = EncodingJob(picture, chosen, settings, extras, workers)
+    num_pixels = picture.shape[0] * picture.shape[1]
     if not aims:
         return job.file(code)
 
     def file_at(code: int) -> bytes:
-        return job.file(code, keep=True)
+        return job.file(code, keep=num_pixels <= _MOST_KEPT_PIXELS)
 
     def bits_per_pixel(data: bytes) -> float:
         return float(8 * len(data) / num_pixels)
 
     def psnr_of(data: bytes) -> float:
-        restored = decode(data, model=chosen, max_pixels=num_pixels, workers=workers)
-        return psnr_db(job.colours, without_alpha(restored))
+        parts = container.unpack(data, max_pixels=num_pixels)
+        restoration = Restoration("refine", 4, settings.measurements)
+        restored = DecodingJob(parts, chosen, restoration, workers)
+        pairs = zip(picture.strips(TILE_SIZE), restored.strips(), strict=True)
+        return psnr_db_of_strips((without_alpha(strip), found) for strip, found in pairs)
 
     ((name, wanted),) = aims
     if name == "target_psnr":
@@ -153,8 +161,10 @@ def decode(
     measurements: int | None = None,
     sparsity: int = 4,
     model: str | os.PathLike[str] | Model | None = None,
-    region: tuple[int, int, int, int] | None = None,
+    region: Box | None = None,
     preview: bool = False,
+    scale: float = 1.0,
+    out: Any = None,
     allow_partial: bool = False,
     max_pixels: int = DEFAULT_MAX_PIXELS,
     workers: int | None = None,
@@ -176,9 +186,16 @@ def decode(
         Needed if the picture was made with a model that is not shipped.
     region : (x, y, width, height), optional
         Return only this part; only the tiles it needs are decoded. Equal to the same part of
-        the whole picture.
+        the whole picture. In pixels of the whole size, also where ``scale`` is below 1.
     preview : bool
         Show the patch means only, each as 8x8 equal pixels, smoothed.
+    scale : {1, 1/2, 1/4, 1/8}
+        Below 1, a smaller picture from the first layers, at a part of the time: 1/8 from the
+        patch means alone. Sides are rounded up, ``decoder`` is not asked.
+    out : array, uint8, optional
+        Where to write the picture to, of its shape; it is returned. What is assigned to like an
+        array will do (`numpy.memmap`, an array of Zarr, h5py ...): 512 rows of the whole size at
+        a time are written, from the top, so the picture may be larger than memory.
     allow_partial : bool
         Accept a file that is cut short or damaged after its header, and show what is there.
     max_pixels : int
@@ -189,7 +206,7 @@ def decode(
     Returns
     -------
     ndarray, uint8
-        (H, W), (H, W, 2), (H, W, 3) or (H, W, 4), as it was encoded.
+        (H, W), (H, W, 2), (H, W, 3) or (H, W, 4), as it was encoded; or ``out``.
 
     Raises
     ------
@@ -215,19 +232,61 @@ def decode(
     if measurements is None:
         measurements = header.measurements
     arguments.whole_number("measurements", measurements, 0, header.measurements, of="this file")
-    used = 0 if preview else measurements
+    reduction = _REDUCTIONS.get(arguments.number("scale", scale))
+    if reduction is None:
+        raise InvalidInputError(f"scale is {scale}; allowed are 1, 1/2, 1/4 and 1/8")
+    used = min(0 if preview else measurements, MEASUREMENTS_FOR.get(reduction, measurements))
     box = arguments.region_within(region, header.width, header.height)
-    job = DecodingJob(parts, chosen, Restoration(decoder, sparsity, used), workers)
-    pixels = job.pixels(box)
+    x, y, width, height = _reduced(box, reduction)
+    job = DecodingJob(parts, chosen, Restoration(decoder, sparsity, used, reduction), workers)
+    out = _checked_output(out, (height, width), header.channels)
+    strips = job.strips((x, y, width, height))
     if header.has_alpha:
-        x, y, width, height = box
-        alpha = np.full((height, width), 255, np.uint8)
-        if parts.alpha is not None:
-            whole = unpack_alpha(parts.alpha, header.width, header.height)
-            alpha = whole[y : y + height, x : x + width]
-        colours = pixels if pixels.ndim == 3 else pixels[..., None]
-        pixels = np.concatenate([colours, alpha[..., None]], axis=2)
-    return pixels
+        strips = _with_alpha(strips, _alpha(parts, reduction)[y : y + height, x : x + width])
+    top = 0
+    for strip in strips:
+        out[top : top + len(strip)] = strip
+        top += len(strip)
+        release_pages(out)
+    return out  # type: ignore[no-any-return]
+
+
+def _with_alpha(strips: Iterable[Pixels], alpha: Pixels) -> Iterator[Pixels]:
+    top = 0
+    for strip in strips:
+        yield np.dstack([strip, alpha[top : top + len(strip)]])
+        top += len(strip)
+
+
+def _alpha(parts: Container, reduction: int) -> Pixels:
+    """Return the alpha channel; opaque if it is missing."""
+    width, height = parts.header.width, parts.header.height
+    if parts.alpha is None:
+        return np.full((-(-height // reduction), -(-width // reduction)), 255, np.uint8)
+    alpha = unpack_alpha(parts.alpha, width, height)
+    return alpha if reduction == 1 else np.asarray(Image.fromarray(alpha).reduce(reduction))
+
+
+def _checked_output(out: Any, size: tuple[int, int], channels: int) -> Any:
+    shape = size if channels == 1 else (*size, channels)
+    if out is None:
+        return np.empty(shape, np.uint8)
+    if tuple(out.shape) != shape or out.dtype != np.uint8:
+        raise InvalidInputError(
+            f"out is {out.dtype} {tuple(out.shape)}; this picture needs uint8 {shape}"
+        )
+    return out
+
+
+def _reduced(box: Box, reduction: int) -> Box:
+    """Return the part of a reduced picture that covers a part of the whole one."""
+    x, y, width, height = box
+    left, top = x // reduction, y // reduction
+    return left, top, -(-(x + width) // reduction) - left, -(-(y + height) // reduction) - top
+
+
+def _alpha_of(picture: PictureRows) -> Pixels:
+    return np.concatenate([strip[..., -1] for strip in picture.strips(TILE_SIZE)])
 
 
 def _model_for(header: Header, model: str | os.PathLike[str] | Model | None) -> Model:

@@ -139,8 +139,9 @@ class TestArrays:
             (np.full((4, 4), "a"), "dtype <U1"),
             ([[1, 2], [3]], "no array"),
             (np.moveaxis(RGB, 2, 0), "channels last"),
-            (None, r"shape \(\)"),
-            ({}, r"shape \(\)"),
+            (None, "dtype object"),
+            ({}, "dtype object"),
+            (7.5, r"shape \(\)"),
         ],
     )
     def test_others_are_refused(self, image: Any, message: str) -> None:
