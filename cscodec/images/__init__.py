@@ -1,17 +1,24 @@
 """Files to arrays and back, with their metadata: the only importer of Pillow's openers."""
 
 from cscodec.images.folders import find_files, find_pictures
+from cscodec.images.metadata import STRIPPABLE, parse_strip, stripped, upright
 from cscodec.images.picture import Picture, luma
 from cscodec.images.reading import PICTURE_SUFFIXES, read_picture
-from cscodec.images.writing import output_suffix, write_picture
+from cscodec.images.writing import fitted, output_suffix, parse_colour, write_picture
 
 __all__ = [
     "PICTURE_SUFFIXES",
+    "STRIPPABLE",
     "Picture",
     "find_files",
     "find_pictures",
+    "fitted",
     "luma",
     "output_suffix",
+    "parse_colour",
+    "parse_strip",
     "read_picture",
+    "stripped",
+    "upright",
     "write_picture",
 ]
