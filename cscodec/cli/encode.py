@@ -12,6 +12,7 @@ import typer
 
 from cscodec.choices import Subsampling
 from cscodec.cli import batch, files, options
+from cscodec.cli.plan import Job, Outputs, plan
 from cscodec.layout import DEFAULT_MAX_PIXELS
 
 if TYPE_CHECKING:
@@ -26,8 +27,11 @@ def encode(
     inputs: options.Inputs,
     output: options.Output = None,
     output_folder: options.OutputFolder = None,
-    recursive: options.Recursive = False,
+    recursive: options.Mirrored = False,
+    keep_suffix: options.KeepSuffix = False,
     force: options.Force = False,
+    skip_existing: options.SkipExisting = False,
+    dry_run: options.DryRun = False,
     quality: Annotated[
         float | None,
         typer.Option("-q", "--quality", min=0, max=100, help="0 to 100; 75 by default."),
@@ -57,6 +61,7 @@ def encode(
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Compress pictures to .csc files, beside them or where -o or -d says."""
     rate = _chosen_rate(
@@ -73,16 +78,9 @@ def encode(
 
     if output is not None and output.lower().endswith(tuple(PICTURE_SUFFIXES)):
         raise typer.BadParameter(f"-o {output}: encode writes {SUFFIX} files, not pictures")
-    jobs = files.plan(
-        inputs,
-        input_suffixes=PICTURE_SUFFIXES,
-        output_suffix=SUFFIX,
-        output=output,
-        folder=output_folder,
-        recursive=recursive,
-        force=force,
-    )
-    if as_json and jobs[0].target == files.STREAM:
+    outputs = Outputs(SUFFIX, output, output_folder, keep_suffix, force, skip_existing)
+    planned = plan(inputs, PICTURE_SUFFIXES, recursive, outputs)
+    if as_json and any(job.target == files.STREAM for job in planned.jobs):
         raise typer.BadParameter("--json and the file itself cannot share standard output")
 
     from cscodec.model import load_model
@@ -95,13 +93,12 @@ def encode(
         "effort": effort,
     }
     batch.run(
-        jobs,
-        _Encoder(settings, max_pixels, force),
-        _describe,
-        label="encoding",
+        planned,
+        Encoder(settings, max_pixels, force),
+        batch.Reporting("encoding", _describe, as_json, quiet, verbose),
         workers=workers,
-        as_json=as_json,
-        quiet=quiet,
+        dry_run=dry_run,
+        force=force,
     )
 
 
@@ -119,14 +116,14 @@ def _chosen_rate(rates: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Encoder:
+class Encoder:
     """What is done for each picture; ``settings`` are those of :func:`cscodec.encode`."""
 
     settings: Mapping[str, Any]
     max_pixels: int
     force: bool
 
-    def __call__(self, job: files.Job, workers: int) -> dict[str, Any]:
+    def __call__(self, job: Job, workers: int) -> dict[str, Any]:
         import cscodec
         from cscodec.evaluation.metrics import bits_per_pixel
         from cscodec.images import read_picture
@@ -135,7 +132,7 @@ class _Encoder:
         files.check_target(job.target, self.force)
         if job.source.lower().endswith(SUFFIX):
             raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
-        source = files.standard_input() if job.source == files.STREAM else job.source
+        source = files.opened(job.source)
         picture = read_picture(source, max_pixels=self.max_pixels)
         data = cscodec.encode(
             picture.pixels,
@@ -152,12 +149,18 @@ class _Encoder:
             "output": job.target,
             "width": width,
             "height": height,
+            "source_bytes": files.size(source),
             "num_bytes": len(data),
             "bits_per_pixel": bits_per_pixel(len(data), picture.pixels.shape),
         }
         if "target_psnr" in self.settings:
             model = self.settings["model"]
             record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
+        if len(data) > record["source_bytes"]:
+            record["warnings"] = [
+                f"{len(data):,} bytes are more than the {record['source_bytes']:,} of the "
+                "original: keep that, or choose a lower quality"
+            ]
         return record | {"seconds": time.perf_counter() - started}
 
 

@@ -1,6 +1,6 @@
 """Files to arrays and back, with their metadata: the only importer of Pillow's openers."""
 
-from cscodec.images.folders import find_files, find_pictures
+from cscodec.images.folders import Listing, find_pictures, list_folder
 from cscodec.images.metadata import STRIPPABLE, parse_strip, stripped, upright
 from cscodec.images.picture import Picture, luma
 from cscodec.images.reading import PICTURE_SUFFIXES, read_picture
@@ -9,10 +9,11 @@ from cscodec.images.writing import fitted, output_suffix, parse_colour, write_pi
 __all__ = [
     "PICTURE_SUFFIXES",
     "STRIPPABLE",
+    "Listing",
     "Picture",
-    "find_files",
     "find_pictures",
     "fitted",
+    "list_folder",
     "luma",
     "output_suffix",
     "parse_colour",
