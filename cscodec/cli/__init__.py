@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cscodec import __version__
-from cscodec.cli import console, decode, encode, eval, info, models, train
+from cscodec.cli import console, decode, encode, eval, info, models, options, train
 from cscodec.errors import CscodecError
 
 app = typer.Typer(
@@ -74,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(args=arguments, prog_name="cscodec")
+        given = sys.argv[1:] if arguments is None else arguments
+        app(args=options.spell_out(given), prog_name="cscodec")
     except BrokenPipeError:  # the reader of our output left, as `head` does
         console.discard_stdout()
         sys.exit(console.Exit.FAILED)

@@ -155,6 +155,14 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
         raise InvalidInputError(f"{name}: cannot be written: {error.strerror}") from error
 
 
+def copy_times(source: str, target: str) -> None:
+    """Give a file that was written the times of another; streams and devices have none."""
+    if STREAM in (source, target) or is_special(target):
+        return
+    times = os.stat(source)
+    os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
 def _write_atomically(target: str, data: bytes, force: bool) -> None:
     folder = os.path.dirname(target)
     os.makedirs(folder, exist_ok=True)
