@@ -56,8 +56,8 @@ def test_everything_public_is_documented():
         ),
         (
             "decode",
-            "data decoder measurements sparsity model region preview allow_partial max_pixels "
-            "workers",
+            "data decoder measurements sparsity model region preview scale out allow_partial "
+            "max_pixels workers",
         ),
         ("info", "data max_pixels"),
         ("load_model", "name_or_path"),

@@ -49,6 +49,12 @@ def decode(
         str | None,
         typer.Option("--model", metavar="NAME|PATH", help="The model, if it is not shipped."),
     ] = None,
+    background: Annotated[
+        str | None,
+        typer.Option("--background", metavar="COLOUR", help="Under alpha, if outputs have none."),
+    ] = None,
+    strip: options.Strip = None,
+    preserve: options.Preserve = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -76,10 +82,11 @@ def decode(
         "region": area,
         "preview": preview,
     }
+    finish = Finish(suffix, _colour(background), options.parse_strip(strip), preserve)
     reading = {"max_pixels": max_pixels, "allow_partial": allow_partial}
     batch.run(
         planned,
-        Decoder(settings, reading, suffix, force),
+        Decoder(settings, reading, finish, force),
         batch.Reporting("decoding", _describe, as_json, quiet, verbose),
         workers=workers,
         dry_run=dry_run,
@@ -99,34 +106,59 @@ def _output_suffix(picture_format: str | None, output: str | None) -> str:
         raise typer.BadParameter(str(error)) from error
 
 
+def _colour(text: str | None) -> tuple[int, int, int] | None:
+    from cscodec.images import parse_colour
+
+    try:
+        return None if text is None else parse_colour(text)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+@dataclass(frozen=True)
+class Finish:
+    """How decoded pixels become a file."""
+
+    suffix: str
+    background: tuple[int, int, int] | None
+    strip: frozenset[str]
+    preserve: bool
+
+
 @dataclass(frozen=True)
 class Decoder:
     """What is done for each file; ``settings`` and ``reading`` are of :func:`cscodec.decode`."""
 
     settings: Mapping[str, Any]
     reading: Mapping[str, Any]
-    suffix: str
+    finish: Finish
     force: bool
 
     def __call__(self, job: Job, workers: int) -> dict[str, Any]:
         import cscodec
         from cscodec.bitstream import container
-        from cscodec.images import Picture, write_picture
+        from cscodec.images import Picture, fitted, stripped, write_picture
 
         started = time.perf_counter()
         files.check_target(job.target, self.force)
         data = files.read_stream(job.source, self.reading["max_pixels"])
         pixels = cscodec.decode(data, **self.settings, **self.reading, workers=workers)
         parts = container.unpack(data, **self.reading)
+        finish = self.finish
         picture = Picture(pixels, parts.icc_profile, parts.exif, parts.xmp)
-        encoded = write_picture(picture, self.suffix)
+        picture = fitted(stripped(picture, finish.strip), finish.suffix, finish.background)
+        encoded = write_picture(picture, finish.suffix)
         files.write_bytes(job.target, encoded, self.force)
+        if finish.preserve:
+            files.copy_times(job.source, job.target)
+        height, width, *channels = picture.pixels.shape
         return {
             "input": job.source,
             "output": job.target,
-            "width": pixels.shape[1],
-            "height": pixels.shape[0],
-            "channels": 1 if pixels.ndim == 2 else pixels.shape[2],
+            "width": width,
+            "height": height,
+            "channels": channels[0] if channels else 1,
+            "warnings": [f"left out: {what}" for what in picture.left_out],
             "source_bytes": len(data),
             "num_bytes": len(encoded),
             "decoder": self.settings["decoder"],

@@ -57,6 +57,15 @@ def encode(
     effort: Annotated[
         int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
+    frame: Annotated[
+        int | None,
+        typer.Option("--frame", min=0, metavar="N", help="Of an animation or stack, from 0."),
+    ] = None,
+    to_8bit: Annotated[
+        bool, typer.Option("--to-8bit", help="Keep the high 8 bits of deeper samples.")
+    ] = False,
+    strip: options.Strip = None,
+    preserve: options.Preserve = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -92,9 +101,10 @@ def encode(
         "subsampling": subsampling,
         "effort": effort,
     }
+    reading = {"max_pixels": max_pixels, "frame": frame, "to_8bit": to_8bit}
     batch.run(
         planned,
-        Encoder(settings, max_pixels, force),
+        Encoder(settings, reading, options.parse_strip(strip), preserve, force),
         batch.Reporting("encoding", _describe, as_json, quiet, verbose),
         workers=workers,
         dry_run=dry_run,
@@ -117,32 +127,32 @@ def _chosen_rate(rates: Mapping[str, float | None]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Encoder:
-    """What is done for each picture; ``settings`` are those of :func:`cscodec.encode`."""
+    """What is done for each picture.
+
+    ``settings`` are those of :func:`cscodec.encode`, ``reading`` of ``read_picture``.
+    """
 
     settings: Mapping[str, Any]
-    max_pixels: int
+    reading: Mapping[str, Any]
+    strip: frozenset[str]
+    preserve: bool
     force: bool
 
     def __call__(self, job: Job, workers: int) -> dict[str, Any]:
         import cscodec
         from cscodec.evaluation.metrics import bits_per_pixel
-        from cscodec.images import read_picture
+        from cscodec.images import read_picture, stripped
 
         started = time.perf_counter()
         files.check_target(job.target, self.force)
         if job.source.lower().endswith(SUFFIX):
             raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
         source = files.picture_source(job.source)
-        picture = read_picture(source, max_pixels=self.max_pixels)
-        data = cscodec.encode(
-            picture.pixels,
-            **self.settings,
-            icc_profile=picture.icc_profile,
-            exif=picture.exif,
-            xmp=picture.xmp,
-            workers=workers,
-        )
+        picture = stripped(read_picture(source, **self.reading), self.strip)
+        data = cscodec.encode(picture, **self.settings, workers=workers)
         files.write_bytes(job.target, data, self.force)
+        if self.preserve:
+            files.copy_times(job.source, job.target)
         height, width = picture.pixels.shape[:2]
         record: dict[str, Any] = {
             "input": job.source,
@@ -156,11 +166,12 @@ class Encoder:
         if "target_psnr" in self.settings:
             model = self.settings["model"]
             record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
+        record["warnings"] = [f"left out: {what}" for what in picture.left_out]
         if len(data) > record["source_bytes"]:
-            record["warnings"] = [
+            record["warnings"].append(
                 f"{len(data):,} bytes are more than the {record['source_bytes']:,} of the "
                 "original: keep that, or choose a lower quality"
-            ]
+            )
         return record | {"seconds": time.perf_counter() - started}
 
 

@@ -180,3 +180,11 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
     except OSError as error:
         name = "standard output" if target == STREAM else target
         raise InvalidInputError(f"{name}: cannot be written: {error.strerror}") from error
+
+
+def copy_times(source: str, target: str) -> None:
+    """Give a file that was written the times of another; streams and devices have none."""
+    if STREAM in (source, target) or is_special(target):
+        return
+    times = os.stat(source)
+    os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from cscodec.choices import DECODERS, UNQUANTISED_DECODERS
+from cscodec.errors import InvalidInputError
 
 Inputs = Annotated[
     list[str], typer.Argument(metavar="INPUT...", help="Files, or '-' for standard input.")
@@ -44,6 +46,17 @@ Verbose = Annotated[
 MaxPixels = Annotated[
     int, typer.Option("--max-pixels", min=1, metavar="N", help="Refuse larger pictures.")
 ]
+Strip = Annotated[
+    str | None,
+    typer.Option(
+        "--strip",
+        metavar="[exif,xmp,icc,gps]",
+        help="Leave metadata out: all, or with '=' some.",
+    ),
+]
+Preserve = Annotated[
+    bool, typer.Option("--preserve", help="Give outputs the times of their inputs.")
+]
 Measurements = Annotated[
     int | None,
     typer.Option(
@@ -57,6 +70,32 @@ Sparsity = Annotated[
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 _SIZE = re.compile(r"^(.+?)([kmg]i?)?b?$")
+
+
+def spell_out(arguments: Sequence[str]) -> list[str]:
+    """Give ``--strip`` the value that it stands for; Typer has no options whose value is optional.
+
+    The arguments after ``--`` are names of files.
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    told = ["--strip=all" if argument == "--strip" else argument for argument in arguments[:end]]
+    return [*told, *arguments[end:]]
+
+
+def parse_strip(text: str | None) -> frozenset[str]:
+    """Read what is to be left out.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is no such kind of metadata.
+    """
+    from cscodec.images import parse_strip
+
+    try:
+        return frozenset() if text is None else parse_strip(text)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def parse_bytes(text: str) -> int:
