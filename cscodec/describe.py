@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cscodec.arguments import File, file_bytes, whole_number
 from cscodec.bitstream import container
 from cscodec.errors import ModelNotFoundError
 from cscodec.layout import DEFAULT_MAX_PIXELS
@@ -67,19 +68,26 @@ class Info:
         return fields
 
 
-def info(data: bytes | bytearray | memoryview, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Info:
+def info(data: File, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Info:
     """Describe a ``.csc`` file without decoding its picture.
+
+    Parameters
+    ----------
+    data : bytes-like, path or binary file
+    max_pixels : int
+        Refuse pictures that claim more.
 
     Raises
     ------
     BitstreamError
         If the data are not a valid file.
     InvalidInputError
-        If ``data`` are not bytes.
+        If they cannot be read.
     """
-    parts = container.unpack(data, max_pixels=max_pixels)
+    whole_number("max_pixels", max_pixels, 1)
+    file = file_bytes(data, max_pixels)
+    parts = container.unpack(file, max_pixels=max_pixels)
     header = parts.header
-    num_bytes = memoryview(data).nbytes
     try:
         name: str | None = find_model(header.model_id).name
     except ModelNotFoundError:
@@ -89,8 +97,8 @@ def info(data: bytes | bytearray | memoryview, *, max_pixels: int = DEFAULT_MAX_
         width=header.width,
         height=header.height,
         channels=header.channels,
-        num_bytes=num_bytes,
-        bits_per_pixel=8 * num_bytes / (header.width * header.height),
+        num_bytes=len(file),
+        bits_per_pixel=8 * len(file) / (header.width * header.height),
         format_version=container.FORMAT_VERSION,
         model_id=header.model_id.hex(),
         model_name=name,

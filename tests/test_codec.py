@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import (
+    EXIF,
     START,
     Pixels,
     join_chunks,
@@ -307,7 +308,7 @@ class TestPartial:
         np.testing.assert_array_equal(shown, decode(data, decoder="linear"))
 
     def test_cut_anywhere(self) -> None:
-        data = cscodec.encode(texture(20, 20, 4), model=odd_model(), exif=b"exif")
+        data = cscodec.encode(texture(20, 20, 4), model=odd_model(), exif=EXIF)
         header = len(join_chunks(data[:START], split_chunks(data)[:1]))
         for length in range(1, len(data)):
             with pytest.raises(TruncatedError):
@@ -342,15 +343,13 @@ class TestRefusals:
         ("image", "message"),
         [
             (np.zeros((4, 4), np.uint16), "dtype uint16"),
-            (np.zeros((4, 4), float), "dtype float64"),
-            (np.zeros((4, 4), bool), "dtype bool"),
             (np.zeros(4, np.uint8), r"shape \(4,\)"),
             (np.zeros((4, 4, 5), np.uint8), r"shape \(4, 4, 5\)"),
             (np.zeros((4, 4, 0), np.uint8), r"shape \(4, 4, 0\)"),
             (np.zeros((4, 4, 3, 1), np.uint8), r"shape \(4, 4, 3, 1\)"),
             (np.zeros((0, 4), np.uint8), "4 x 0 pixels"),
             (np.zeros((4, 0, 3), np.uint8), "0 x 4 pixels"),
-            ("picture.png", "dtype"),
+            ("picture.png", "picture.png: cannot be read"),
         ],
     )
     def test_images(self, image: Any, message: str) -> None:

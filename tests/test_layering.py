@@ -16,9 +16,9 @@ PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
 _BASE = {"errors", "layout", "choices", "arrays", "atomic", "parallel", "shipped", "kernels"}
-_CODING = _BASE | {"transform", "bitstream", "model"}
+_CODING = _BASE | {"rows", "transform", "bitstream", "model"}
 _RESTORING = _CODING | {"sensing", "restore"}
-_CORE = _RESTORING | {"encoding", "decoding", "rate_control", "codec", "describe"}
+_CORE = _RESTORING | {"arguments", "encoding", "decoding", "rate_control", "codec", "describe"}
 _MEASURES = {"evaluation.metrics", "evaluation.report"}  # leaves: numbers in, numbers or text out
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -28,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "choices": set(),
     "parallel": set(),
     "shipped": set(),
+    "rows": {"errors", "layout", "arrays"},
     "kernels": {"errors", "layout", "arrays"},
     "transform": {"errors", "layout", "arrays", "kernels"},
     "bitstream": {"errors", "layout", "arrays", "parallel", "kernels"},
@@ -37,8 +38,9 @@ ALLOWED: dict[str, set[str]] = {
     "encoding": _CODING,
     "decoding": _RESTORING,
     "rate_control": {"errors", "bitstream"},
+    "arguments": {"errors", "layout", "arrays", "model", "bitstream", "images"},
     "codec": _CORE - {"codec", "describe"} | {"evaluation.metrics"},
-    "describe": {"errors", "layout", "model", "bitstream"},
+    "describe": {"errors", "layout", "arguments", "model", "bitstream"},
     "images": {"errors", "layout", "arrays"},
     "evaluation.metrics": {"errors"},
     "evaluation.report": set(),

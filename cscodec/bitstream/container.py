@@ -6,9 +6,10 @@ checked before anything is allocated for it, and every byte must be accounted fo
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
@@ -59,6 +60,9 @@ _MOST_BYTES_PER_SAMPLE = 16
 _MOST_OTHER_BYTES = 64 << 20  # metadata, unknown chunks
 _HEAD_BYTES = 1 << 12  # signature and header are in there
 _PIECE = 1 << 20  # read at a time
+
+
+Segment = bytes | memoryview
 
 
 @dataclass(frozen=True)
@@ -163,14 +167,15 @@ class Container:
     ----------
     header : Header
     segments : list of list of bytes
-        Entropy-coded data, by layer and tile. A file cut short has fewer.
+        Entropy-coded data, by layer and tile. A file cut short has fewer. Those of a file that
+        was read are views of its bytes.
     alpha : bytes or None
         A PNG stream.
     icc_profile, exif, xmp : bytes or None
     """
 
     header: Header
-    segments: Sequence[Sequence[bytes]]
+    segments: Sequence[Sequence[Segment]]
     alpha: bytes | None = None
     icc_profile: bytes | None = None
     exif: bytes | None = None
@@ -178,8 +183,15 @@ class Container:
     layer_bytes: tuple[int, ...] = field(default=(), compare=False)
 
 
-def pack(container: Container) -> bytes:
-    """Return the bytes of a file."""
+def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None) -> bytes:
+    """Return the bytes of a file.
+
+    Parameters
+    ----------
+    container : Container
+    layers : iterable of iterables of bytes, optional
+        The segments, in place of the container's: each is asked for once, and need not be kept.
+    """
     header = container.header
     flags = _FLAG_FULL_CHROMA if header.full_chroma else 0
     tail = []
@@ -204,10 +216,13 @@ def pack(container: Container) -> bytes:
         header.zero_cell,
         header.model_id,
     )
-    segments = [_chunk(SEGMENT_CHUNK, part) for layer in container.segments for part in layer]
-    return b"".join(
-        [SIGNATURE, bytes([FORMAT_VERSION]), _chunk(HEADER_CHUNK, fields), *segments, *tail]
-    )
+    file = io.BytesIO()
+    file.write(SIGNATURE + bytes([FORMAT_VERSION]) + _chunk(HEADER_CHUNK, fields))
+    for layer in container.segments if layers is None else layers:
+        for part in layer:
+            file.write(_chunk(SEGMENT_CHUNK, part))
+    file.writelines(tail)
+    return file.getvalue()
 
 
 def read(stream: IO[bytes], *, max_pixels: int = DEFAULT_MAX_PIXELS) -> bytes:
@@ -260,7 +275,7 @@ def unpack(
     reader = _Reader(_as_bytes(data))
     header, flags = _header_of(reader, max_pixels)
 
-    segments: list[list[bytes]] = [[] for _ in range(header.num_layers)]
+    segments: list[list[Segment]] = [[] for _ in range(header.num_layers)]
     layer_bytes = [0] * header.num_layers
     optional: dict[bytes, bytes] = {}
     expected = [ALPHA_CHUNK] if header.has_alpha else []
@@ -282,7 +297,7 @@ def unpack(
         while expected:
             kind, payload = reader.chunk()
             if kind == expected[0]:
-                optional[expected.pop(0)] = payload
+                optional[expected.pop(0)] = bytes(payload)
             else:
                 reader.skip(kind)
         while reader.position < len(reader.data):
@@ -314,7 +329,7 @@ def _as_bytes(data: object) -> bytes:
 
 def _header_of(reader: _Reader, max_pixels: int) -> tuple[Header, int]:
     """Pass a file's signature and header, and return what the header says, and its flags."""
-    _check_signature(reader.data)
+    _check_signature(bytes(reader.data[: len(SIGNATURE) + 1]))
     reader.position = len(SIGNATURE) + 1
     kind, payload = reader.chunk()
     if kind != HEADER_CHUNK:
@@ -338,7 +353,7 @@ def _check_signature(data: bytes) -> None:
         )
 
 
-def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
+def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
     if len(payload) != HEADER.size:
         raise InvalidFieldError(f"header has {len(payload)} bytes, it must have {HEADER.size}")
     (
@@ -390,8 +405,8 @@ def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
     return header, flags
 
 
-def _chunk(kind: bytes, payload: bytes) -> bytes:
-    checksum = zlib.crc32(kind + payload)
+def _chunk(kind: bytes, payload: Segment) -> bytes:
+    checksum = zlib.crc32(payload, zlib.crc32(kind))
     return kind + _varint(len(payload)) + payload + checksum.to_bytes(4, "big")
 
 
@@ -409,11 +424,11 @@ class _Reader:
     """A position in the bytes, and the chunks from there on."""
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
+        self.data = memoryview(data)
         self.position = 0
         self.num_unknown = 0
 
-    def chunk(self) -> tuple[bytes, bytes]:
+    def chunk(self) -> tuple[bytes, memoryview]:
         start = self.position
         data = self.data
         if start >= len(data):
@@ -424,7 +439,7 @@ class _Reader:
             raise TruncatedError(
                 f"chunk at byte {start} needs {end + 4 - start} bytes, {len(data) - start} are left"
             )
-        kind, payload = data[start : start + 1], data[begin:end]
+        kind, payload = bytes(data[start : start + 1]), data[begin:end]
         if zlib.crc32(payload, zlib.crc32(kind)) != int.from_bytes(data[end : end + 4], "big"):
             raise ChecksumError(f"chunk at byte {start} is damaged: its checksum does not match")
         self.position = end + 4

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cscodec import __version__
-from cscodec.cli import console, decode, encode, eval, info, models, train
+from cscodec.cli import console, decode, encode, eval, info, models, options, train
 from cscodec.errors import CscodecError
 from cscodec.signals import raised_signals
 
@@ -70,9 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     gc.set_threshold(100_000, 50, 50)
     # What Pillow finds odd in a file is not for the user of a command, unless it stops the work.
     warnings.filterwarnings("ignore", module=r"PIL(\.|$)")
+    given = sys.argv[1:] if arguments is None else arguments
     with raised_signals():
         try:
-            app(args=arguments, prog_name="cscodec")
+            app(args=options.spell_out(given), prog_name="cscodec")
         except BrokenPipeError:  # the reader of our output left, as `head` does
             console.discard_stdout()
             sys.exit(console.Exit.FAILED)

@@ -11,6 +11,7 @@ import typer
 from cscodec.choices import DECODERS, UNQUANTISED_DECODERS, Decoder, UnquantisedDecoder
 from cscodec.cli import batch, console, files, options
 from cscodec.cli.encode import DEFAULT_QUALITY
+from cscodec.cli.plan import expand
 from cscodec.layout import DEFAULT_MAX_PIXELS
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def evaluate(
     from cscodec.model import load_model
 
     loaded = load_model(model)
-    sources = [source for source, _ in files.expand(inputs, PICTURE_SUFFIXES, recursive)]
+    found = expand(inputs, PICTURE_SUFFIXES, recursive)
+    sources = [source for source, _ in found.files]
 
     def measure(pixels: Pixels) -> Iterator[Row]:
         if unquantized:
@@ -87,11 +89,11 @@ def evaluate(
             yield from _coded(pixels, decoders, sparsity, workers, options_of_encode)
 
     rows: list[Row] = []
-    failures: list[console.Exit] = []
+    failures = batch.codes(batch.say_refused(found.refused))
+    batch.say_left_out(found.left_out)
     for source in console.with_progress(sources, len(sources), "evaluating"):
         try:
-            stream = files.standard_input() if source == files.STREAM else source
-            pixels = read_picture(stream, max_pixels=max_pixels).pixels
+            pixels = read_picture(files.picture_source(source), max_pixels=max_pixels).pixels
             if not rows:
                 list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
             rows += [{"input": source, **row} for row in list(measure(pixels))]

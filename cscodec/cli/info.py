@@ -7,6 +7,7 @@ from typing import Any
 
 from cscodec.cli import batch, console, files, options
 from cscodec.cli.encode import SUFFIX
+from cscodec.cli.plan import expand
 from cscodec.layout import DEFAULT_MAX_PIXELS
 
 
@@ -19,23 +20,25 @@ def info(
     """Show size, rate, model, step, layers and metadata of .csc files."""
     import cscodec
 
-    records: list[Mapping[str, Any]] = []
-    failures: list[console.Exit] = []
-    for source, _ in files.expand(inputs, [SUFFIX], recursive):
+    found = expand(inputs, {SUFFIX}, recursive)
+    batch.say_left_out(found.left_out)
+    records = batch.say_refused(found.refused)
+    shown = False
+    for source, _ in found.files:
         try:
-            header = cscodec.info(files.read_bytes(source), max_pixels=max_pixels)
-            record = {"file": source, **header.as_dict()}
+            header = cscodec.info(files.read_stream(source, max_pixels), max_pixels=max_pixels)
+            record: batch.Record = {"file": source, **header.as_dict()}
             if not as_json:
-                console.show(("\n" if records else "") + _describe(record))
+                console.show(("\n" if shown else "") + _describe(record))
+                shown = True
         except cscodec.CscodecError as error:
             text = console.reason(error, source)
             console.say(text)
-            failures.append(console.exit_code(error))
-            record = {"file": source, "error": text, "exit_code": int(failures[-1])}
+            record = {"file": source, "error": text, "exit_code": int(console.exit_code(error))}
         records.append(record)
     if as_json:
         batch.show_json(records)
-    batch.finish(failures)
+    batch.finish(batch.codes(records))
 
 
 def _describe(record: Mapping[str, Any]) -> str:

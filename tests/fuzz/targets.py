@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from fuzz.mutators import Mutator, any_damage, coded_damage, png_damage, tensors_damage
 from PIL import Image
-from strategies import Pixels, odd_model, plain_model, texture
+from strategies import EXIF, Pixels, odd_model, plain_model, texture
 
 import cscodec
 from cscodec.bitstream import container
@@ -149,7 +149,7 @@ def files() -> list[bytes]:
     return [
         cscodec.encode(texture(40, 37, 3), model=plain, quality=40),
         cscodec.encode(texture(17, 23, 4), model=odd, quality=90, icc_profile=b"icc"),
-        cscodec.encode(texture(9, 530), model=odd, quality=60, exif=b"exif"),
+        cscodec.encode(texture(9, 530), model=odd, quality=60, exif=EXIF),
         cscodec.encode(texture(20, 11, 2), model=plain, step=0.25, measurements=9, xmp=b"<x>"),
     ]
 
