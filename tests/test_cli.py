@@ -304,8 +304,22 @@ def test_a_file_that_was_cut_short(run: Run) -> None:
     result = run("decode", "cut.csc")
     assert result.code == 4
     assert "cut.png" not in entries()
-    assert run("decode", "cut.csc", "--allow-partial").code == 0
+    result = run("decode", "cut.csc", "--allow-partial")
+    assert result.code == 0
+    warned = re.search(r"cut.csc: warning: cut short or damaged; missing: (.*)", result.stderr)
+    assert warned is not None
+    assert warned[1].endswith("layer 4 of 4")
     assert close(pixels_of("cut.png"), pixels)
+    (record,) = run("decode", "cut.csc", "--allow-partial", "-f", "--json").json()
+    assert (record["complete"], record["missing"]) == (False, warned[1].split(", "))
+    assert run("info", "cut.csc").code == 4
+    text = run("info", "cut.csc", "--allow-partial").stdout.decode()
+    assert re.search(r"^complete +no$", text, re.MULTILINE)
+    assert re.search(rf"^missing +{warned[1]}$", text, re.MULTILINE)
+    (record,) = run("info", "cut.csc", "--allow-partial", "--json").json()
+    assert (record["complete"], record["layer_tiles"][-1]) == (False, 0)
+    (record,) = run("decode", "a.csc", "-o", "b.png", "--allow-partial", "--json").json()
+    assert (record["complete"], record["missing"], record["warnings"]) == (True, [], [])
 
 
 def test_a_model_that_is_not_shipped(run: Run) -> None:

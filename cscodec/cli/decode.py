@@ -42,9 +42,7 @@ def decode(
     region: Annotated[
         str | None, typer.Option("--region", metavar="X,Y,W,H", help="Decode this part only.")
     ] = None,
-    allow_partial: Annotated[
-        bool, typer.Option("--allow-partial", help="Show what a file that was cut short holds.")
-    ] = False,
+    allow_partial: options.AllowPartial = False,
     model: Annotated[
         str | None,
         typer.Option("--model", metavar="NAME|PATH", help="The model, if it is not shipped."),
@@ -136,29 +134,33 @@ class Decoder:
 
     def __call__(self, job: Job, workers: int) -> dict[str, Any]:
         import cscodec
-        from cscodec.bitstream import container
         from cscodec.images import Picture, fitted, stripped, write_picture
 
         started = time.perf_counter()
         files.check_target(job.target, self.force)
         data = files.read_stream(job.source, self.reading["max_pixels"])
         pixels = cscodec.decode(data, **self.settings, **self.reading, workers=workers)
-        parts = container.unpack(data, **self.reading)
+        found = cscodec.info(data, **self.reading)
         finish = self.finish
-        picture = Picture(pixels, parts.icc_profile, parts.exif, parts.xmp)
+        picture = Picture(pixels, found.icc_profile, found.exif, found.xmp)
         picture = fitted(stripped(picture, finish.strip), finish.suffix, finish.background)
         encoded = write_picture(picture, finish.suffix)
         files.write_bytes(job.target, encoded, self.force)
         if finish.preserve:
             files.copy_times(job.source, job.target)
         height, width, *channels = picture.pixels.shape
+        warnings = [f"left out: {what}" for what in picture.left_out]
+        if not found.complete:
+            warnings.insert(0, f"cut short or damaged; missing: {', '.join(found.missing)}")
         return {
             "input": job.source,
             "output": job.target,
             "width": width,
             "height": height,
             "channels": channels[0] if channels else 1,
-            "warnings": [f"left out: {what}" for what in picture.left_out],
+            "complete": found.complete,
+            "missing": list(found.missing),
+            "warnings": warnings,
             "source_bytes": len(data),
             "num_bytes": len(encoded),
             "decoder": self.settings["decoder"],

@@ -34,6 +34,9 @@ SkipExisting = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and stop.")]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Replace outputs that exist.")]
+AllowPartial = Annotated[
+    bool, typer.Option("--allow-partial", help="Take what there is of a file that was cut short.")
+]
 Workers = Annotated[
     int | None,
     typer.Option("-j", "--workers", min=1, metavar="N", help="Threads; all CPUs by default."),
