@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from cscodec.choices import DECODERS
 from cscodec.cli import batch, files, options
 from cscodec.cli.encode import SUFFIX
 from cscodec.cli.plan import Job, Outputs, plan
@@ -30,10 +29,7 @@ def decode(
         str | None,
         typer.Option("--format", metavar="SUFFIX", help="png (default), jpg, webp, tif, ppm ..."),
     ] = None,
-    decoder: Annotated[
-        str,
-        typer.Option("--decoder", metavar="|".join(DECODERS), help="How pixels are recovered."),
-    ] = "refine",
+    decoder: options.DecoderName = "refine",
     measurements: options.Measurements = None,
     sparsity: options.Sparsity = 4,
     preview: Annotated[
@@ -96,12 +92,14 @@ def _output_suffix(picture_format: str | None, output: str | None) -> str:
     """Return the suffix that says which kind of picture is written."""
     from cscodec.images import output_suffix
 
+    named = None if output in (None, files.STREAM) else output
     try:
-        if picture_format is not None:
-            return output_suffix(picture_format)
-        return ".png" if output in (None, files.STREAM) else output_suffix(output or "")
+        suffixes = [output_suffix(name) for name in (picture_format, named) if name is not None]
     except InvalidInputError as error:
         raise typer.BadParameter(str(error)) from error
+    if len(set(suffixes)) > 1:
+        raise typer.BadParameter(f"-o {output} is no name for --format {picture_format}; leave one")
+    return suffixes[0] if suffixes else ".png"
 
 
 def _colour(text: str | None) -> tuple[int, int, int] | None:

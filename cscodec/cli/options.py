@@ -11,6 +11,13 @@ import typer
 from cscodec.choices import DECODERS, UNQUANTISED_DECODERS
 from cscodec.errors import InvalidInputError
 
+
+def _shipped_models() -> list[str]:
+    from cscodec.model import shipped_models
+
+    return list(shipped_models())
+
+
 Inputs = Annotated[
     list[str], typer.Argument(metavar="INPUT...", help="Files, or '-' for standard input.")
 ]
@@ -59,6 +66,24 @@ Strip = Annotated[
 ]
 Preserve = Annotated[
     bool, typer.Option("--preserve", help="Give outputs the times of their inputs.")
+]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="NAME|PATH",
+        help="A shipped model, or a file.",
+        autocompletion=_shipped_models,
+    ),
+]
+DecoderName = Annotated[
+    str,
+    typer.Option(
+        "--decoder",
+        metavar="|".join(DECODERS),
+        help="How pixels are recovered.",
+        autocompletion=lambda: list(DECODERS),
+    ),
 ]
 Measurements = Annotated[
     int | None,
