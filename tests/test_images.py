@@ -192,11 +192,11 @@ def test_more_than_eight_bits_are_refused_and_named(case: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "format_name", "reason"),
     [
-        ("CMYK", "JPEG", "CMYK.*sRGB"),
-        ("CMYK", "TIFF", "CMYK.*sRGB"),
+        ("CMYK", "JPEG", "CMYK without an ICC profile.*sRGB"),
+        ("CMYK", "TIFF", "CMYK without an ICC profile.*sRGB"),
         ("LAB", "TIFF", "LAB.*sRGB"),
         ("I", "TIFF", "32 bits"),
-        ("F", "TIFF", "32 bits"),
+        ("F", "TIFF", "floating-point samples"),
         ("F", "PPM", "mode F.*floating-point"),
     ],
 )

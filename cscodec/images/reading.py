@@ -223,7 +223,7 @@ def _why_not_identified(file: IO[bytes], head: bytes) -> str:
         try:
             if name == "TIFF":
                 bits = tiff_bits(tiff_tags(file))
-                return f"TIFF with {bits} bits per sample of this kind is not supported; {_CONVERT}"
+                return f"a TIFF of this kind ({bits} bits per sample) is not supported; {_CONVERT}"
             file.seek(0)
             with _pillow_limit_lifted():
                 factory(file, "")
