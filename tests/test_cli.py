@@ -269,9 +269,7 @@ def test_scale(scale: str, reduction: int, run: Run) -> None:
     assert run("encode", "a.png").code == 0
     assert run("decode", "a.csc", "--scale", scale, "-o", "small.png").code == 0
     data = Path("a.csc").read_bytes()
-    np.testing.assert_array_equal(
-        read_picture("small.png").pixels, cscodec.decode(data, scale=1 / reduction)
-    )
+    np.testing.assert_array_equal(pixels_of("small.png"), cscodec.decode(data, scale=1 / reduction))
 
 
 def test_region(run: Run) -> None:
