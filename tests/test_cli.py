@@ -185,6 +185,7 @@ USAGE_ERRORS = [
     ["decode", "a.csc", "--region", "1,2,3"],
     ["decode", "a.csc", "--region", "0,0,0,5"],
     ["decode", "a.csc", "--region=-1,0,5,5"],
+    ["decode", "a.csc", "--scale", "1/3"],
     ["decode", "a.csc", "--decoder", "magic"],
     ["decode", "a.csc", "--decoder", "learned"],
     ["decode", "a.csc", "-o", "-", "--json"],
@@ -265,6 +266,15 @@ def test_an_unreachable_target_is_an_error(run: Run) -> None:
     assert result.code == 1
     assert "a.png" in result.stderr
     assert entries() == {"a.png"}
+
+
+@pytest.mark.parametrize(("scale", "reduction"), [("1", 1), ("1/2", 2), ("0.25", 4), ("1/8", 8)])
+def test_scale(scale: str, reduction: int, run: Run) -> None:
+    picture("a.png", 40, 60)
+    assert run("encode", "a.png").code == 0
+    assert run("decode", "a.csc", "--scale", scale, "-o", "small.png").code == 0
+    data = Path("a.csc").read_bytes()
+    np.testing.assert_array_equal(pixels_of("small.png"), cscodec.decode(data, scale=1 / reduction))
 
 
 def test_region(run: Run) -> None:

@@ -35,6 +35,10 @@ def decode(
     preview: Annotated[
         bool, typer.Option("--preview", help="Decode the first layers only: rough and fast.")
     ] = False,
+    scale: Annotated[
+        str,
+        typer.Option("--scale", metavar="1|1/2|1/4|1/8", help="A smaller picture, much faster."),
+    ] = "1",
     region: Annotated[
         str | None, typer.Option("--region", metavar="X,Y,W,H", help="Decode this part only.")
     ] = None,
@@ -75,6 +79,7 @@ def decode(
         "model": model,
         "region": area,
         "preview": preview,
+        "scale": options.parse_scale(scale),
     }
     finish = Finish(suffix, _colour(background), options.parse_strip(strip), preserve)
     reading = {"max_pixels": max_pixels, "allow_partial": allow_partial}

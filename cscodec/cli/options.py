@@ -172,6 +172,20 @@ def parse_decoder(name: str, *, unquantised: bool = False) -> Any:
     raise typer.BadParameter(f"{name!r} is no decoder; allowed are {', '.join(allowed)}")
 
 
+def parse_scale(text: str) -> float:
+    """Read ``1``, ``1/2``, ``1/4`` or ``1/8``.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is none of these.
+    """
+    for reduction in (1, 2, 4, 8):
+        if text.strip() in (f"1/{reduction}", f"{1 / reduction:g}"):
+            return 1 / reduction
+    raise typer.BadParameter(f"{text!r} is no scale; allowed are 1, 1/2, 1/4 and 1/8")
+
+
 def parse_region(text: str) -> tuple[int, int, int, int]:
     """Read ``X,Y,WIDTH,HEIGHT`` in pixels.
 
