@@ -25,7 +25,7 @@ from cscodec.parallel import parallel_map
 from cscodec.restore.cells import Quantised
 from cscodec.restore.filters import check_filters, filters_for_step
 from cscodec.restore.planes import restore_plane
-from cscodec.restore.reduced import reduced_plane
+from cscodec.restore.reduced import block_synthesis, reduced_plane
 from cscodec.transform.colour import double, join_colours
 
 _MARGIN = 2  # patches around a tile that refining it looks at; doubling chroma looks at one
@@ -85,6 +85,13 @@ class DecodingJob:
         self.width, self.height = (
             -(-side // restoration.reduction) for side in (parts.header.width, parts.header.height)
         )
+
+        if restoration.reduction > 1:
+            nearer = self._is_halved(1) and not self._is_doubled(1)
+            self.blocks = [
+                block_synthesis(model.luma, restoration.reduction),
+                block_synthesis(model.chroma, restoration.reduction // (1 + nearer)),
+            ]
 
     def strips(self, box: Box | None = None) -> Iterator[Pixels]:
         """Yield colour samples of a part of the picture, a row of tiles at a time.
@@ -247,13 +254,11 @@ class DecodingJob:
     def _samples(self, quantised: Quantised, number: int) -> Float32Array:
         """Samples of a plane of a tile and its margin."""
         self._check_time()
-        system = self.systems[number > 0]
         if self.restoration.reduction > 1:
-            nearer = 2 if self._is_halved(number) and not self._is_doubled(number) else 1
-            return reduced_plane(quantised, system, self.restoration.reduction // nearer)
+            return reduced_plane(quantised, self.blocks[number > 0])
         return restore_plane(
             quantised,
-            system,
+            self.systems[number > 0],
             self.restoration.decoder,
             filters=self.filters[number > 0],
             sparsity=self.restoration.sparsity,

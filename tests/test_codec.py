@@ -338,6 +338,25 @@ class TestPartial:
         )
 
 
+def test_info_says_what_is_missing() -> None:
+    data = cscodec.encode(texture(30, 1100, 4), model=plain_model(), exif=EXIF)
+    assert cscodec.info(data, allow_partial=True) == cscodec.info(data)
+    assert (cscodec.info(data).complete, cscodec.info(data).missing) == (True, ())
+    chunks = split_chunks(data)  # header, 4 layers of 3 tiles, alpha, EXIF
+    for number, expected in [
+        (1, [*(f"layer {layer} of 4" for layer in (1, 2, 3, 4)), "alpha"]),
+        (5, ["2 of 3 tiles of layer 2 of 4", "layer 3 of 4", "layer 4 of 4", "alpha"]),
+        (13, ["alpha"]),
+        (14, ["what follows the picture"]),
+    ]:
+        cut = join_chunks(data[:START], chunks[:number])
+        info = cscodec.info(cut, allow_partial=True)
+        assert (info.complete, list(info.missing)) == (False, expected)
+        assert sum(info.layer_tiles) == min(number - 1, 12)
+        with pytest.raises(cscodec.TruncatedError):
+            cscodec.info(cut)
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("image", "message"),

@@ -59,7 +59,7 @@ def test_everything_public_is_documented():
             "data decoder measurements sparsity model region preview scale out allow_partial "
             "max_pixels max_seconds workers",
         ),
-        ("info", "data max_pixels"),
+        ("info", "data allow_partial max_pixels"),
         ("load_model", "name_or_path"),
         ("shipped_models", ""),
     ],

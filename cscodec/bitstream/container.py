@@ -172,6 +172,8 @@ class Container:
     alpha : bytes or None
         A PNG stream.
     icc_profile, exif, xmp : bytes or None
+    complete : bool
+        Whether all is there: a file that was read with ``allow_partial`` may be cut short.
     """
 
     header: Header
@@ -181,6 +183,7 @@ class Container:
     exif: bytes | None = None
     xmp: bytes | None = None
     layer_bytes: tuple[int, ...] = field(default=(), compare=False)
+    complete: bool = True
 
 
 def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None) -> bytes:
@@ -278,6 +281,7 @@ def unpack(
     segments: list[list[Segment]] = [[] for _ in range(header.num_layers)]
     layer_bytes = [0] * header.num_layers
     optional: dict[bytes, bytes] = {}
+    complete = True
     expected = [ALPHA_CHUNK] if header.has_alpha else []
     expected += [
         kind
@@ -306,6 +310,7 @@ def unpack(
     except BitstreamError:
         if not allow_partial:
             raise
+        complete = False
     return Container(
         header,
         segments,
@@ -314,6 +319,7 @@ def unpack(
         optional.get(EXIF_CHUNK),
         optional.get(XMP_CHUNK),
         tuple(layer_bytes),
+        complete,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,7 +94,8 @@ def evaluate(
     batch.say_left_out(found.left_out)
     for source in console.with_progress(sources, len(sources), "evaluating"):
         try:
-            pixels = read_picture(files.picture_source(source), max_pixels=max_pixels).pixels
+            opened = files.picture_source(source, max_pixels)
+            pixels = read_picture(opened, max_pixels=max_pixels).pixels
             if not rows:
                 list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
             rows += [{"input": source, **row} for row in list(measure(pixels))]
@@ -188,6 +190,8 @@ def _means(rows: Sequence[Row]) -> list[Row]:
         mean: Row = {"input": f"mean of {len(group)}", "quality": quality, "decoder": decoder}
         for name in ("num_bytes", *MEASURED):
             values = [row[name] for row in group if row[name] is not None]
+            # One picture that comes back exactly shall not hide the others.
+            values = [value for value in values if math.isfinite(value)] or values
             mean[name] = sum(values) / len(values) if values else None
         means.append(mean)
     return means
@@ -200,7 +204,7 @@ def _report(rows: Sequence[Row], as_json: bool, as_csv: bool) -> None:
     if as_json:
         batch.show_json({"pictures": rows, "means": means})
     elif as_csv and rows:
-        table = [list(row.values()) for row in (*rows, *means)]
+        table = [list(row.values()) for row in rows]
         console.show(csv_table(list(rows[0]), table).rstrip("\n"))
     elif rows:
         headers = ["picture", "quality", "decoder", "bpp", "PSNR", "PSNR Y", "SSIM"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from PIL import Image
@@ -40,7 +39,7 @@ def carried_metadata(image: Image.Image, file: IO[bytes]) -> Picture:
         found["exif"], damaged = gathered(Directories(file), image.tell())
         left_out += [f"damaged EXIF tags ({_numbers(damaged)})"] if damaged else []
     else:
-        found["exif"] = _with_resolution(found["exif"], _resolution(image))
+        found["exif"] = with_resolution(found["exif"], resolution(image))
     return Picture(np.empty((0, 0), np.uint8), **found, left_out=tuple(left_out))
 
 
@@ -85,24 +84,31 @@ def _raw_profiles(image: Image.Image) -> dict[str, bytes]:
     return found
 
 
-def _resolution(image: Image.Image) -> Any:
+def resolution(image: Image.Image) -> tuple[float, float] | None:
+    """Return pixels per inch as a picture's own format states them."""
     # Pillow makes up 72 for a JPEG that says nothing.
     if image.format in ("JPEG", "MPO") and image.info.get("jfif_unit") not in (1, 2):
         return None
-    return image.info.get("dpi")
+    with suppress(TypeError, ValueError, ArithmeticError):
+        across, down = (float(value) for value in image.info.get("dpi", ()))
+        if 0.1 <= across <= 400_000 and 0.1 <= down <= 400_000:
+            return across, down
+    return None
 
 
-def _with_resolution(exif: bytes | None, pixels_per_inch: Any) -> bytes | None:
+def with_resolution(
+    exif: bytes | None, pixels_per_inch: tuple[float, float] | None
+) -> bytes | None:
     """Put a format's own resolution into the EXIF, where it can travel."""
-    try:
-        across, down = (float(value) for value in pixels_per_inch)
-        if not (0.1 <= across <= 400_000 and 0.1 <= down <= 400_000):
-            return exif
-        block = Exif(exif) if exif else Exif.of(resolution_fields("<", (across, down)))
-        block.set_resolution((across, down))
-        return block.tobytes()
-    except (TypeError, ValueError, ArithmeticError, struct.error):
+    if pixels_per_inch is None:
         return exif
+    if exif is None:
+        return Exif.of(resolution_fields("<", pixels_per_inch)).tobytes()
+    with suppress(ValueError):  # damaged EXIF is another's concern
+        block = Exif(exif)
+        block.set_resolution(pixels_per_inch)
+        return block.tobytes()
+    return exif
 
 
 def _numbers(tags: list[int]) -> str:

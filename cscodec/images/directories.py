@@ -32,8 +32,9 @@ class Field(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Where a tag's value lies; a ``size`` of 0 is a kind that is not known."""
+    """Where an entry and its value lie; a ``size`` of 0 is a kind that is not known."""
 
+    at: int
     kind: int
     number: int
     place: int
@@ -78,7 +79,7 @@ class Directories:
             size = each * count
             if size > room:
                 (place,) = self._unpack("Q" if self.is_big else "I", place)
-            entries[tag] = Entry(kind, count, place, size)
+            entries[tag] = Entry(start + at, kind, count, place, size)
         return entries, start + number * width
 
     def page(self, index: int) -> int:

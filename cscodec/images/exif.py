@@ -37,6 +37,7 @@ DESCRIPTIVE = frozenset(
     (0x010D, 0x010E, 0x010F, 0x0110, X_RESOLUTION, Y_RESOLUTION, RESOLUTION_UNIT, 0x0131, 0x0132)
 ) | {0x013B, 0x013C, 0x4746, 0x4749, 0x8298, 0x83BB, EXIF_DIRECTORY, GPS_DIRECTORY}
 DESCRIPTIVE |= frozenset(range(0x9C9B, 0x9CA0))
+_RESOLUTION_TAGS = {X_RESOLUTION, Y_RESOLUTION, RESOLUTION_UNIT, ORIENTATION}
 #: Widths and heights, of the first directory and of the EXIF directory.
 _WIDTHS, _HEIGHTS = (0x0100, 0xA002), (0x0101, 0xA003)
 _MOST_BYTES = 1 << 24  #: of EXIF gathered from a TIFF, whose directories may repeat one value
@@ -82,8 +83,11 @@ class Exif:
         entry = self.first.get(ORIENTATION)
         if entry is None or not (values := self._numbers(entry)):
             return 0
-        if values[0] != 1:
-            self._set(entry, 1)
+        # As one SHORT, which it should be: not all readers take it for a number otherwise.
+        upright = struct.pack(f"{self.order}HIHH", SHORT, 1, 1, 0)
+        if (entry.kind, entry.number, values[0]) != (SHORT, 1, 1):
+            self.block[entry.at + 2 : entry.at + 12] = upright
+            self._parse()
         return values[0] if 1 <= values[0] <= 8 else 1
 
     def drop_thumbnail(self) -> None:
@@ -127,6 +131,10 @@ class Exif:
             return None
         scale = 2.54 if unit == _CENTIMETRE else 1.0
         return values[0] * scale, values[1] * scale
+
+    def is_resolution_only(self) -> bool:
+        """Whether it says nothing else."""
+        return self.first.keys() <= _RESOLUTION_TAGS
 
     def set_resolution(self, pixels_per_inch: tuple[float, float]) -> None:
         """Store pixels per inch, unless they are there already."""
@@ -242,6 +250,8 @@ def gathered(directories: Directories, page: int) -> tuple[bytes | None, list[in
         nonlocal room
         fields: dict[int, Field | Fields] = {}
         for tag, entry in directories.directory(offset)[0].items():
+            if tag == ORIENTATION and not depth:  # applied by who reads the pixels, but stated
+                fields[tag] = Field(SHORT, 1, struct.pack(f"{directories.order}H", 1))
             if wanted is not None and tag not in wanted:
                 continue
             try:

@@ -26,6 +26,13 @@ def upright(picture: Picture) -> Picture:
 
     EXIF that cannot be read is left out.
     """
+    orientation, picture = take_orientation(picture)
+    pixels = oriented(picture.pixels, orientation)
+    return with_size(picture.but(pixels=pixels), *pixels.shape[1::-1])
+
+
+def take_orientation(picture: Picture) -> tuple[int, Picture]:
+    """Return the orientation, 1..8, and the picture with metadata that say 1, not turned yet."""
     exif, orientation, left_out = None, 0, []
     if picture.exif:
         try:
@@ -42,16 +49,16 @@ def upright(picture: Picture) -> Picture:
         xmp = xmp_properties.without_dangling(xmp)
         if xmp is None:
             left_out.append("XMP, which speaks of other pictures and is damaged")
-    pixels = oriented(picture.pixels, orientation or 1)
-    height, width = pixels.shape[:2]
+    return orientation or 1, picture.but(*left_out, exif=exif and exif.tobytes(), xmp=xmp)
+
+
+def with_size(picture: Picture, width: int, height: int) -> Picture:
+    """Change the sizes that metadata state; the EXIF is whole."""
+    exif = Exif(picture.exif) if picture.exif else None
     if exif:
         exif.set_size(width, height)
-    return picture.but(
-        *left_out,
-        pixels=pixels,
-        exif=exif and exif.tobytes(),
-        xmp=xmp and xmp_properties.with_size(xmp, width, height),
-    )
+    xmp = picture.xmp and xmp_properties.with_size(picture.xmp, width, height)
+    return picture.but(exif=exif and exif.tobytes(), xmp=xmp)
 
 
 def oriented(pixels: Pixels, orientation: int) -> Pixels:

@@ -14,7 +14,7 @@ from PIL import Image, ImageColor, PngImagePlugin
 
 from cscodec.arrays import Pixels
 from cscodec.errors import InvalidInputError
-from cscodec.images.exif import PREFIX, Exif
+from cscodec.images.exif import PREFIX, Exif, resolution_fields
 from cscodec.images.metadata import upright
 from cscodec.images.picture import Picture
 from cscodec.images.samples import without_opaque_alpha
@@ -30,9 +30,10 @@ class _OutputFormat:
     channels: tuple[int, ...]
     options: dict[str, Any] = field(default_factory=dict)
     has_metadata: bool = True
+    has_resolution: bool = True
 
 
-_PORTABLE = _OutputFormat("PPM", (1, 3), has_metadata=False)
+_PORTABLE = _OutputFormat("PPM", (1, 3), has_metadata=False, has_resolution=False)
 _JPEG = _OutputFormat("JPEG", (1, 3), {"quality": 95, "subsampling": 0})
 _TIFF = _OutputFormat("TIFF", (1, 2, 3, 4))
 _OUTPUT_FORMATS = {
@@ -46,7 +47,7 @@ _OUTPUT_FORMATS = {
     ".bmp": _OutputFormat("BMP", (1, 3), has_metadata=False),
     ".ppm": _PORTABLE,
     ".pnm": _PORTABLE,
-    ".pgm": _OutputFormat("PPM", (1,), has_metadata=False),
+    ".pgm": _OutputFormat("PPM", (1,), has_metadata=False, has_resolution=False),
 }
 _JPEG_SEGMENT_BYTES = 65_000  #: most EXIF or XMP that surely fits a JPEG; more is left out
 
@@ -112,14 +113,7 @@ def fitted(
                 f"{suffix} files cannot hold {what}; write .png instead{or_else}"
             )
         picture = picture.but(pixels=pixels)
-    left_out: dict[str, str] = {}
-    for name, words in _METADATA.items():
-        if (data := getattr(picture, name)) and (reason := _obstacle(target, name, data)):
-            left_out[name] = f"{words} ({reason})"
-    if target is _TIFF and picture.exif and (tags := carried_fields(Exif(picture.exif))[1]):
-        numbers = ", ".join(map(str, sorted(tags)))
-        picture = picture.but(f"EXIF tags {numbers} (damaged, or of no meaning in {suffix})")
-    return picture.but(*left_out.values(), **dict.fromkeys(left_out))
+    return _with_metadata_of(target, picture)
 
 
 def parse_colour(text: str) -> Colour:
@@ -164,6 +158,29 @@ def _laid_on(pixels: Pixels, background: Colour) -> Pixels:
         alpha = above[:, -1:].astype(np.uint32)
         row[:] = (above[:, :-1] * alpha + below * (255 - alpha) + 127) // 255
     return result[..., 0] if is_gray else result
+
+
+def _with_metadata_of(target: _OutputFormat, picture: Picture) -> Picture:
+    """Leave out, and name, the metadata that a format cannot hold."""
+    left_out: dict[str, str] = {}
+    for name, words in _METADATA.items():
+        if (data := getattr(picture, name)) and (reason := _obstacle(target, name, data)):
+            left_out[name] = f"{words} ({reason})"
+    if picture.exif:
+        exif = Exif(picture.exif)
+        if target is _TIFF and (tags := carried_fields(exif)[1]):
+            numbers = ", ".join(map(str, sorted(tags)))
+            picture = picture.but(f"EXIF tags {numbers} (damaged, or with no place in TIFF)")
+        resolution = exif.resolution() if "exif" in left_out and target.has_resolution else None
+        if exif.is_resolution_only():
+            left_out.pop("exif", None)
+            if not target.has_resolution:
+                picture = picture.but("resolution", exif=None)
+        elif resolution:
+            picture = picture.but(
+                left_out.pop("exif"), exif=Exif.of(resolution_fields("<", resolution)).tobytes()
+            )
+    return picture.but(*left_out.values(), **dict.fromkeys(left_out))
 
 
 def _obstacle(target: _OutputFormat, name: str, data: bytes) -> str | None:
