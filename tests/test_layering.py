@@ -54,8 +54,13 @@ ALLOWED: dict[str, set[str]] = {
 NEVER_AT_THE_TOP_OF = {"cli", "images", "plugins", "__init__", "__main__"}
 HEAVY = {"scipy", "skimage"}
 
-#: Folders that need an extra, and its name. Nothing outside imports them or what it brings.
-EXTRAS = {"learning/restorer": "restorer"}
+#: Folders and files that need an extra, and its name. Nothing outside imports them, nor what it
+#: brings.
+EXTRAS = {
+    "learning/restorer": "restorer",
+    "plugins/numcodecs.py": "zarr",
+    "plugins/zarr.py": "zarr",
+}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -116,13 +121,18 @@ def test_every_third_party_import_is_declared_and_every_dependency_used() -> Non
     )
 
 
+@pytest.mark.parametrize("name", set(EXTRAS.values()))
+def test_an_extra_is_what_its_files_import(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = declared(project["optional-dependencies"][name])
+    folders = [PACKAGE / folder for folder, needed in EXTRAS.items() if needed == name]
+    imported = third_party(path for path in FILES if any(map(path.is_relative_to, folders)))
+    assert imported - declared(project["dependencies"]) == extra
+
+
 @pytest.mark.parametrize("folder", EXTRAS)
 def test_what_only_an_extra_brings_stays_in_its_folder(folder: str) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extra = declared(project["optional-dependencies"][EXTRAS[folder]])
-    imported = third_party(path for path in FILES if path.is_relative_to(PACKAGE / folder))
-    assert imported - declared(project["dependencies"]) == extra
-    inside = f"cscodec.{folder.replace('/', '.')}"
+    inside = f"cscodec.{folder.removesuffix('.py').replace('/', '.')}"
     for path in FILES:
         if not path.is_relative_to(PACKAGE / folder):
             assert not [name for name in all_imports(path) if name.startswith(inside)], path
