@@ -291,6 +291,7 @@ def test_checkpoint_without_its_iteration_is_refused(
         ({"iterations": 5}, r"--iterations has no meaning for --method online"),
         ({"method": "pca"}, r"--batch-size has no meaning for --method pca"),
         ({"statistics": "drop"}, r"--statistics is 'drop'; allowed are restart, keep"),
+        ({"update": "fast"}, r"--update is 'fast'; allowed are exact, printed"),
     ],
 )
 def test_parameters_that_cannot_work_are_refused(
@@ -427,6 +428,12 @@ def test_statistics_can_outlive_a_sensing_matrix(small_model: Model, pictures: P
         for model in (small_model, kept)
     )
     assert better > restarted
+
+
+def test_atoms_can_be_updated_as_printed(small_model: Model, pictures: Path) -> None:
+    printed = train([pictures], replace(SMALL, update="printed"), NAMED)
+    assert "--update printed" in printed.metadata["command"]
+    assert np.abs(printed.dictionary - small_model.dictionary).max() > 0.01
 
 
 def test_parameters_of_methods_are_passed_on_and_checked(pictures: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from cscodec.cli import batch, console, files, options
 from cscodec.errors import InvalidInputError
-from cscodec.learning.options import METHODS, STATISTICS, RunSettings, TrainingOptions
+from cscodec.learning.options import METHODS, STATISTICS, UPDATES, RunSettings, TrainingOptions
 
 if TYPE_CHECKING:
     from cscodec.learning.trainer import Progress
@@ -64,6 +64,12 @@ def train(
             metavar="|".join(STATISTICS), help="What a new sensing matrix does to A and B."
         ),
     ] = _PAPER.statistics,
+    update: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(UPDATES), help="Of atoms: the minimiser, or the paper's formula."
+        ),
+    ] = _PAPER.update,
     seed: Annotated[int, typer.Option(metavar="N", help="Of every random choice.")] = _PAPER.seed,
     iterations: Annotated[
         int | None, typer.Option(metavar="N", help="Rounds of a batch method.")
@@ -133,6 +139,7 @@ def train(
         dictionary_iterations=dictionary_iterations,
         outer_iterations=outer_iterations,
         statistics=statistics,
+        update=update,
         iterations=iterations,
         patches=patches,
         parameters=dict(map(_parse_parameter, parameter or [])),

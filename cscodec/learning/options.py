@@ -18,11 +18,19 @@ from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS
 
 METHODS = ("online", "s-dcs", "bl", "robust", "random", "ksvd", "mod", "pca")
 STATISTICS = ("restart", "keep")
+UPDATES = ("exact", "printed")
 
 #: The methods that weigh errors by γ, and each one's own choice.
 GAMMAS = {"online": 1 / 32, "s-dcs": 1 / 32, "bl": 1 / 256}
 #: Parameters that only the online method has, and those that only batch methods have.
-ONLINE_ONLY = ("rho", "batch_size", "dictionary_iterations", "outer_iterations", "statistics")
+ONLINE_ONLY = (
+    "rho",
+    "batch_size",
+    "dictionary_iterations",
+    "outer_iterations",
+    "statistics",
+    "update",
+)
 BATCH_ONLY = ("iterations", "patches", "parameters")
 
 MAX_TRAINING_PIXELS = 50_000_000  #: larger pictures are skipped
@@ -49,6 +57,8 @@ class TrainingOptions:
         Dictionary updates per sensing matrix, and updates of the sensing matrix.
     statistics : {"restart", "keep"}
         What a new sensing matrix does to A and B: the paper's algorithm starts them again.
+    update : {"exact", "printed"}
+        How an atom is updated: by the minimiser, or by the formula that the paper prints.
     iterations, patches : int, optional
         Rounds of a batch method, and the size of its training set; its own default if None.
     parameters : mapping of str to number or str
@@ -72,6 +82,7 @@ class TrainingOptions:
     dictionary_iterations: int = 1000
     outer_iterations: int = 10
     statistics: str = "restart"
+    update: str = "exact"
     iterations: int | None = None
     patches: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -87,14 +98,12 @@ class TrainingOptions:
         InvalidInputError
             With the flag, the value found and the allowed range.
         """
-        if self.method not in METHODS:
-            raise InvalidInputError(
-                f"--method is {self.method!r}; allowed are {', '.join(METHODS)}"
-            )
-        if self.statistics not in STATISTICS:
-            raise InvalidInputError(
-                f"--statistics is {self.statistics!r}; allowed are {', '.join(STATISTICS)}"
-            )
+        choices = {"method": METHODS, "statistics": STATISTICS, "update": UPDATES}
+        for name, allowed in choices.items():
+            if (found := getattr(self, name)) not in allowed:
+                raise InvalidInputError(
+                    f"{flag(name)} is {found!r}; allowed are {', '.join(allowed)}"
+                )
         top = max(1, min(self.measurements, MAX_MEASUREMENTS))
         ranges: dict[str, tuple[float, float]] = {
             "measurements": (1, MAX_MEASUREMENTS),
@@ -111,8 +120,8 @@ class TrainingOptions:
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                allowed = f"{low:g} or more" if high == math.inf else f"{low:g}..{high:g}"
-                raise InvalidInputError(f"{flag(name)} is {value:g}; allowed is {allowed}")
+                span = f"{low:g} or more" if high == math.inf else f"{low:g}..{high:g}"
+                raise InvalidInputError(f"{flag(name)} is {value:g}; allowed is {span}")
         if self.gamma is not None and not 0 < self.gamma < math.inf:
             raise InvalidInputError(f"--gamma is {self.gamma:g}; allowed is any number above 0")
         for name in self._foreign():

@@ -19,6 +19,7 @@ def learner_parameters(options: TrainingOptions) -> LearnerParameters:
         sparsity=options.sparsity,
         gamma=GAMMAS["online"] if options.gamma is None else options.gamma,
         rho=options.rho,
+        update=options.update,
         seed=options.seed,
     )
 
