@@ -453,8 +453,13 @@ def test_eval_by_the_papers_protocol(run: Run) -> None:
     linear, omp = json.loads(run(*command, "-m", "20", "--sparsity", "4").stdout)["pictures"]
     assert linear["bits_per_pixel"] is None
     assert linear["psnr_luma_db"] > omp["psnr_luma_db"] > 20
-    few, _ = json.loads(run(*command, "-m", "5").stdout)["pictures"]
+    few, collapsed = json.loads(run(*command, "-m", "5").stdout)["pictures"]
     assert few["psnr_luma_db"] < linear["psnr_luma_db"]
+    one_atom = json.loads(run(*command, "-m", "5", "--sparsity", "1").stdout)["pictures"][1]
+    assert collapsed["psnr_luma_db"] == one_atom["psnr_luma_db"]
+    said = run(*command[:-1], "-m", "20", "--sparsity", "4").stdout.decode()
+    ahead = linear["psnr_luma_db"] - omp["psnr_luma_db"]
+    assert f"(linear restores {ahead:.2f} dB more than omp)" in said
 
 
 def test_eval_by_the_network(run: Run) -> None:
