@@ -25,6 +25,7 @@ _SUFFIX = ".safetensors"
 
 
 def train(
+    context: typer.Context,
     folders: Annotated[
         list[str], typer.Argument(metavar="FOLDER...", help="Folders of pictures, with subfolders.")
     ],
@@ -182,6 +183,9 @@ def train(
         files.check_target(checkpoint, force)
     if report is not None:
         files.check_target(str(Path(report, "index.html")), force)
+        from cscodec.evaluation.charts import require_matplotlib
+
+        require_matplotlib()  # now, rather than after hours of training
 
     from cscodec.learning.trainer import train as run
 
@@ -194,7 +198,7 @@ def train(
         raise typer.Exit(console.Exit.INTERRUPTED) from None
     files.write_bytes(output, model.to_bytes(), force)
     if report is not None:
-        _write_report(model, folders, report, max_pixels)
+        _write_report(model, folders, report, max_pixels, context.obj)
     _show_results(model, output, as_json)
 
 
@@ -251,12 +255,6 @@ def _say_validation(state: Progress) -> None:
         console.say(f"{done}: {_describe(state.quality)}")
 
 
-def _psnr(psnr_db: float) -> str:
-    from cscodec.learning.validation import BEST_PSNR_DB
-
-    return "exact" if psnr_db >= BEST_PSNR_DB else f"{psnr_db:.2f}"
-
-
 def _describe(quality: Quality) -> str:
     return f"{quality.psnr_db:.2f} dB, SSIM {quality.ssim:.4f} on held-out pictures by omp"
 
@@ -280,7 +278,9 @@ def _resume_command(
     return f"resume with: {command} --resume"
 
 
-def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int) -> None:
+def _write_report(
+    model: Model, folders: list[str], folder: str, max_pixels: int, command: str
+) -> None:
     from cscodec.evaluation.training_report import write_report
     from cscodec.learning.corpus import list_pictures, split_pictures
     from cscodec.learning.trainer import VALIDATION_SIDE
@@ -290,10 +290,12 @@ def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int
     planes = read_planes(
         held_out, "luma", max_side=VALIDATION_SIDE, max_pixels=max_pixels, skipped={}
     )
-    console.say(f"report: {write_report(model, planes, folder)}")
+    path = write_report(model, planes, folder, command=command)
+    console.say(f"report: {path}")
 
 
 def _show_results(model: Model, output: str, as_json: bool) -> None:
+    from cscodec.evaluation.metrics import readable_db
     from cscodec.evaluation.report import text_table
 
     data, results = model.metadata["data"], model.metadata["results"]
@@ -308,7 +310,7 @@ def _show_results(model: Model, output: str, as_json: bool) -> None:
     if "test" in results:
         measured[results["test"]["folder"]] = results["test"]["luma"]
     rows = [
-        [on, decoder, _psnr(quality["psnr_db"]), f"{quality['ssim']:.4f}"]
+        [on, decoder, readable_db(quality["psnr_db"]), f"{quality['ssim']:.4f}"]
         for on, decoders in measured.items()
         for decoder, quality in decoders.items()
     ]
