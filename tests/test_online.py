@@ -443,6 +443,28 @@ def test_seldom_used_atoms_are_replaced() -> None:
     assert learner.num_replaced == len(rare)
 
 
+def test_kept_statistics_forget_replaced_atoms_alone() -> None:
+    learner = trained(replacement_share=0.6)
+    before = learner.state()
+    rare = np.flatnonzero(learner.usage < 0.6 * learner.usage.max())
+    learner.update_sensing_matrix(forget=False)
+    assert learner.num_replaced == len(rare) > 0
+    after = learner.state()
+    others = np.setdiff1d(np.arange(70), rare)
+    assert not after["A"][rare].any()
+    assert not after["A"][:, rare].any()
+    assert not after["B"][rare].any()
+    assert not learner.usage[rare].any()
+    np.testing.assert_array_equal(after["B"][others], before["B"][others])
+    np.testing.assert_array_equal(
+        after["A"][np.ix_(others, others)], before["A"][np.ix_(others, others)]
+    )
+    patches = learner.dictionary[:, rare]
+    learner.partial_fit(textured_patches(128, seed=5))
+    moved = np.linalg.norm(learner.dictionary[:, rare] - patches, axis=0)
+    assert np.median(moved) < 1  # the old atoms do not come back
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

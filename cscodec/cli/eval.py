@@ -34,7 +34,7 @@ def evaluate(
             "--decoder",
             metavar="|".join(UNQUANTISED_DECODERS),
             help="Repeat for several; default refine. learned is for --unquantized only; omp, the "
-            "paper's, restores less than linear.",
+            "paper's, restores photographs less well than linear.",
         ),
     ] = None,
     measurements: options.Measurements = None,

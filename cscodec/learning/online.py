@@ -164,15 +164,15 @@ class OnlineLearner:
         Parameters
         ----------
         forget : bool
-            With False, t, A and B go on as they are, unlike in the paper; no atoms are replaced.
+            With False, t, A and B go on, unlike in the paper, but for what they hold of replaced
+            atoms.
 
         Raises
         ------
         InvalidInputError
             If no dictionary exists yet.
         """
-        if forget:
-            self._replace_seldom_used()
+        self._replace_seldom_used()
         self._sensing_matrix = self.sensing_matrix
         phi = self._sensing_matrix
         weight = self.parameters.gamma * np.eye(PATCH_PIXELS) + phi.T @ phi
@@ -290,4 +290,5 @@ class OnlineLearner:
         chosen = self._random.permutation(len(self._recent))[: len(seldom)]
         patches = self._recent[chosen].astype(np.float64)
         atoms[seldom] = patches / np.linalg.norm(patches, axis=1, keepdims=True)
+        self._statistics.forget_atoms(seldom)  # or the next update would bring the old ones back
         self._num_replaced += len(seldom)
