@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from cscodec import arguments
+from cscodec.arguments import File
 from cscodec.arrays import Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
@@ -27,8 +28,8 @@ from cscodec.encoding import EncodingJob, Settings
 from cscodec.errors import InvalidInputError, ModelMismatchError
 from cscodec.evaluation.metrics import psnr_db_of_strips
 from cscodec.layout import DEFAULT_MAX_PIXELS, MAX_MEASUREMENTS
-from cscodec.model import Model, find_model, load_model
-from cscodec.rate_control import Target, step_for_target
+from cscodec.model import Model, find_model
+from cscodec.rate_control import file_for_target
 from cscodec.restore.reduced import MEASUREMENTS_FOR
 from cscodec.rows import PictureRows, release_pages
 from cscodec.transform.colour import without_alpha
@@ -39,9 +40,9 @@ _MOST_KEPT_PIXELS = 1 << 25
 
 
 def encode(
-    image: npt.ArrayLike,
+    image: Any,
     *,
-    quality: float = 75.0,
+    quality: float | None = None,
     step: float | None = None,
     measurements: int | None = None,
     model: str | os.PathLike[str] | Model = "photo",
@@ -53,18 +54,23 @@ def encode(
     icc_profile: bytes | None = None,
     exif: bytes | None = None,
     xmp: bytes | None = None,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
     workers: int | None = None,
 ) -> bytes:
     """Compress a picture.
 
     Parameters
     ----------
-    image : array_like, uint8
-        (H, W) gray, (H, W, 2) gray and alpha, (H, W, 3) RGB, (H, W, 4) RGB and alpha. What is
-        sliced like an array (`numpy.memmap`, an array of Zarr, Dask, h5py ...) is read 512 rows
-        at a time, and may be larger than memory; of an alpha channel all is held.
+    image : array_like, PIL.Image.Image, path, bytes or binary file
+        An array is (H, W) gray, (H, W, 2) gray and alpha, (H, W, 3) RGB or (H, W, 4) RGB and
+        alpha, of uint8; or of bool, or floats of 0 to 1, which become 0 to 255. (H, W, 1) is gray
+        too, and comes back as (H, W). What is sliced like an array (`numpy.memmap`, an array of
+        Zarr, Dask, h5py ...) is read 512 rows at a time, and may be larger than memory; of an
+        alpha channel all is held. Others hold a picture, which is read as the command line does:
+        upright, with its metadata.
     quality : float
-        0 (smallest file) to 100 (finest step), on the scale that users of JPEG know.
+        0 (smallest file) to 100 (finest step), on the scale that users of JPEG know; 75 by
+        default.
     step : float, optional
         Quantisation step Δ in units of a sample, 0.25..1000, instead of a quality.
     measurements : int, optional
@@ -75,10 +81,13 @@ def encode(
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion.
     target_bpp, target_size, target_psnr : optional
-        Instead of a quality: the finest step whose file has at most this many bits per pixel or
-        bytes, or the coarsest that restores at least this PSNR in dB (over all colour samples).
+        Instead of a quality: at most this many bits per pixel or bytes, where the next finer step
+        makes more; or at least this PSNR in dB (over all colour samples), where the next coarser
+        step makes less. (PSNR does not fall strictly: a step far coarser may reach it again.)
     icc_profile, exif, xmp : bytes, optional
-        Stored as they are.
+        In place of those that the picture has. The picture is turned as the EXIF says.
+    max_pixels : int
+        Refuse pictures in files that claim more.
     workers : int, optional
         Threads; all CPUs by default. The result does not depend on it.
 
@@ -90,37 +99,45 @@ def encode(
     Raises
     ------
     InvalidInputError
-        If an argument cannot be used, or a target cannot be reached.
+        If the picture or an argument cannot be used, or a target cannot be reached.
     ModelError
         If the model cannot.
     """
-    picture = PictureRows(image)
-    chosen = model if isinstance(model, Model) else load_model(model)
-    if effort not in (0, 1):
-        raise InvalidInputError(f"effort is {effort}; allowed are 0 and 1")
-    if subsampling not in SUBSAMPLINGS:
-        raise InvalidInputError(
-            f"subsampling is {subsampling!r}; allowed are {', '.join(SUBSAMPLINGS)}"
-        )
+    targets = {"target_bpp": target_bpp, "target_size": target_size, "target_psnr": target_psnr}
+    arguments.only_one({"quality": quality, "step": step, **targets})
+    aims = [
+        (name, arguments.positive(name, value))
+        for name, value in targets.items()
+        if value is not None
+    ]
+    arguments.whole_number("effort", effort, 0, 1)
+    arguments.one_of("subsampling", subsampling, SUBSAMPLINGS)
+    arguments.whole_number("max_pixels", max_pixels, 1)
+    workers = arguments.workers_or_none(workers)
+    if step is None:
+        step = step_for_quality(arguments.number("quality", 75.0 if quality is None else quality))
+    code = step_code(arguments.number("step", step))
+    chosen = arguments.model_of(model)
     limit = min(chosen.luma.num_measurements, chosen.chroma.num_measurements)
-    measurements = limit if measurements is None else measurements
-    if not 1 <= measurements <= limit:
-        raise InvalidInputError(
-            f"measurements is {measurements}; model {chosen.name!r} allows 1 to {limit}"
-        )
-    target = Target.of(target_bpp, target_size, target_psnr)
-    code = step_code(step_for_quality(quality) if step is None else step)
+    if measurements is None:
+        measurements = limit
+    arguments.whole_number("measurements", measurements, 1, limit, of=f"model {chosen.name!r}")
+    metadata = {"icc_profile": icc_profile, "exif": exif, "xmp": xmp}
+    given = arguments.picture_of(image, max_pixels=max_pixels, **metadata)
+    picture = PictureRows(given.pixels)
     alpha = pack_alpha(_alpha_of(picture)) if picture.num_channels in (2, 4) else None
-    extras = Extras(alpha, icc_profile, exif, xmp)
+    extras = Extras(alpha, given.icc_profile, given.exif, given.xmp)
     settings = Settings(subsampling, effort, measurements)
     job = EncodingJob(picture, chosen, settings, extras, workers)
     num_pixels = picture.shape[0] * picture.shape[1]
-
-    if target is None:
+    if not aims:
         return job.file(code)
 
     def file_at(code: int) -> bytes:
         return job.file(code, keep=num_pixels <= _MOST_KEPT_PIXELS)
+
+    def bits_per_pixel(data: bytes) -> float:
+        return float(8 * len(data) / num_pixels)
 
     def psnr_of(data: bytes) -> float:
         parts = container.unpack(data, max_pixels=num_pixels)
@@ -129,11 +146,16 @@ def encode(
         pairs = zip(picture.strips(TILE_SIZE), restored.strips(), strict=True)
         return psnr_db_of_strips((without_alpha(strip), found) for strip, found in pairs)
 
-    return step_for_target(target, file_at, psnr_of, num_pixels=num_pixels)
+    ((name, wanted),) = aims
+    if name == "target_psnr":
+        return file_for_target(file_at, psnr_of, wanted, unit="dB", at_least=True)
+    if name == "target_bpp":
+        return file_for_target(file_at, bits_per_pixel, wanted, unit="bits per pixel")
+    return file_for_target(file_at, len, wanted, unit="bytes")
 
 
 def decode(
-    data: bytes | bytearray | memoryview,
+    data: File,
     *,
     decoder: Decoder = "refine",
     measurements: int | None = None,
@@ -151,7 +173,7 @@ def decode(
 
     Parameters
     ----------
-    data : bytes-like
+    data : bytes-like, path or binary file
     decoder : {"refine", "consistent", "linear", "omp"}
         ``omp``: the paper's decoder, at most ``sparsity`` atoms per patch. ``linear``: the
         transpose of the orthonormal basis. ``consistent``: ``omp`` moved into the quantisation
@@ -193,28 +215,29 @@ def decode(
     ModelError
         If the model is missing, or is not the one that made the file.
     InvalidInputError
-        If an argument cannot be used.
+        If an argument cannot be used, or the file cannot be read.
     """
-    if decoder not in DECODERS:
+    if decoder not in DECODERS:  # one of another kind is named as such
         why = ", for unquantised measurements" if decoder in UNQUANTISED_DECODERS else ""
         raise InvalidInputError(
             f"decoder is {decoder!r}{why}; allowed for files are {', '.join(DECODERS)}"
         )
-    if not 1 <= sparsity <= MAX_MEASUREMENTS:
-        raise InvalidInputError(f"sparsity is {sparsity}; allowed are 1 to {MAX_MEASUREMENTS}")
-    parts = container.unpack(bytes(data), max_pixels=max_pixels, allow_partial=allow_partial)
+    arguments.whole_number("sparsity", sparsity, 1, MAX_MEASUREMENTS)
+    arguments.whole_number("max_pixels", max_pixels, 1)
+    workers = arguments.workers_or_none(workers)
+    file = arguments.file_bytes(data, max_pixels)
+    parts = container.unpack(file, max_pixels=max_pixels, allow_partial=allow_partial)
     header = parts.header
     chosen = _model_for(header, model)
-    if measurements is not None and not 0 <= measurements <= header.measurements:
-        raise InvalidInputError(
-            f"measurements is {measurements}; the picture has 0 to {header.measurements}"
-        )
-    reduction = _REDUCTIONS.get(scale)
+    if measurements is None:
+        measurements = header.measurements
+    arguments.whole_number("measurements", measurements, 0, header.measurements, of="this file")
+    reduction = _REDUCTIONS.get(arguments.number("scale", scale))
     if reduction is None:
         raise InvalidInputError(f"scale is {scale}; allowed are 1, 1/2, 1/4 and 1/8")
-    used = 0 if preview else header.measurements if measurements is None else measurements
-    used = min(used, MEASUREMENTS_FOR.get(reduction, used))
-    x, y, width, height = _reduced(_checked_region(region, header), reduction)
+    used = min(0 if preview else measurements, MEASUREMENTS_FOR.get(reduction, measurements))
+    box = arguments.region_within(region, header.width, header.height)
+    x, y, width, height = _reduced(box, reduction)
     job = DecodingJob(parts, chosen, Restoration(decoder, sparsity, used, reduction), workers)
     out = _checked_output(out, (height, width), header.channels)
     strips = job.strips((x, y, width, height))
@@ -266,26 +289,11 @@ def _alpha_of(picture: PictureRows) -> Pixels:
     return np.concatenate([strip[..., -1] for strip in picture.strips(TILE_SIZE)])
 
 
-def _checked_region(region: Box | None, header: Header) -> Box:
-    if region is None:
-        return 0, 0, header.width, header.height
-    x, y, width, height = region
-    if not (
-        x >= 0 and y >= 0 and width >= 1 and height >= 1
-        and x + width <= header.width and y + height <= header.height
-    ):  # fmt: skip
-        raise InvalidInputError(
-            f"region {x},{y},{width},{height} does not lie within the picture of "
-            f"{header.width} x {header.height} pixels"
-        )
-    return x, y, width, height
-
-
 def _model_for(header: Header, model: str | os.PathLike[str] | Model | None) -> Model:
     if model is None:
         chosen = find_model(header.model_id)
     else:
-        chosen = model if isinstance(model, Model) else load_model(model)
+        chosen = arguments.model_of(model)
         if chosen.model_id != header.model_id:
             raise ModelMismatchError(
                 f"the picture was made with model {header.model_id.hex()}, "

@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT
 from cscodec.errors import (
@@ -19,6 +19,7 @@ from cscodec.errors import (
     BitstreamError,
     ChecksumError,
     InvalidFieldError,
+    InvalidInputError,
     LimitExceededError,
     TruncatedError,
     UnsupportedVersionError,
@@ -51,6 +52,14 @@ _FLAG_ICC = 2
 _FLAG_EXIF = 4
 _FLAG_XMP = 8
 _KNOWN_FLAGS = _FLAG_FULL_CHROMA | _FLAG_ICC | _FLAG_EXIF | _FLAG_XMP
+
+MAX_UNKNOWN_CHUNKS = 1000
+# A file that goes on beyond this is none of ours. Noise at the finest step, coded with tables that
+# are as wrong as can be, takes 3 bytes per sample.
+_MOST_BYTES_PER_SAMPLE = 16
+_MOST_OTHER_BYTES = 64 << 20  # metadata, unknown chunks
+_HEAD_BYTES = 1 << 12  # signature and header are in there
+_PIECE = 1 << 20  # read at a time
 
 
 Segment = bytes | memoryview
@@ -163,6 +172,8 @@ class Container:
     alpha : bytes or None
         A PNG stream.
     icc_profile, exif, xmp : bytes or None
+    complete : bool
+        Whether all is there: a file that was read with ``allow_partial`` may be cut short.
     """
 
     header: Header
@@ -172,6 +183,7 @@ class Container:
     exif: bytes | None = None
     xmp: bytes | None = None
     layer_bytes: tuple[int, ...] = field(default=(), compare=False)
+    complete: bool = True
 
 
 def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None) -> bytes:
@@ -216,14 +228,41 @@ def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None
     return file.getvalue()
 
 
+def read(stream: IO[bytes], *, max_pixels: int = DEFAULT_MAX_PIXELS) -> bytes:
+    """Read a file from a stream: its header first, and no more than that allows.
+
+    Raises
+    ------
+    BitstreamError
+        If it does not begin as a file does, claims more than ``max_pixels``, or goes on beyond what
+        a picture of its size can take.
+    """
+    data = bytearray(stream.read(_HEAD_BYTES))
+    header, _ = _header_of(_Reader(bytes(data)), max_pixels)
+    rows, columns = (-(-side // PATCH_SIZE) for side in (header.height, header.width))
+    samples = rows * columns * PATCH_SIZE**2 * header.channels
+    most = samples * _MOST_BYTES_PER_SAMPLE + _MOST_OTHER_BYTES
+    while piece := stream.read(_PIECE):
+        data += piece
+        if len(data) > most:
+            raise LimitExceededError(
+                f"the file goes on after {most} bytes, more than a picture of "
+                f"{header.width} x {header.height} pixels can take"
+            )
+    return bytes(data)
+
+
 def unpack(
-    data: bytes, *, max_pixels: int = DEFAULT_MAX_PIXELS, allow_partial: bool = False
+    data: bytes | bytearray | memoryview,
+    *,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    allow_partial: bool = False,
 ) -> Container:
     """Parse a file: inverse of :func:`pack`.
 
     Parameters
     ----------
-    data : bytes
+    data : bytes-like
     max_pixels : int
         Refuse pictures of more pixels than this.
     allow_partial : bool
@@ -233,18 +272,16 @@ def unpack(
     ------
     BitstreamError
         One of its kinds, see :mod:`cscodec.errors`.
+    InvalidInputError
+        If ``data`` are not bytes.
     """
-    reader = _Reader(data)
-    _check_signature(data)
-    reader.position = len(SIGNATURE) + 1
-    kind, payload = reader.chunk()
-    if kind != HEADER_CHUNK:
-        raise InvalidFieldError(f"the first chunk is {kind!r}, it must be the header, b'H'")
-    header, flags = _parse_header(payload, max_pixels)
+    reader = _Reader(_as_bytes(data))
+    header, flags = _header_of(reader, max_pixels)
 
     segments: list[list[Segment]] = [[] for _ in range(header.num_layers)]
     layer_bytes = [0] * header.num_layers
     optional: dict[bytes, bytes] = {}
+    complete = True
     expected = [ALPHA_CHUNK] if header.has_alpha else []
     expected += [
         kind
@@ -260,19 +297,20 @@ def unpack(
                     segments[layer].append(payload)
                     layer_bytes[layer] += reader.position - start
                 else:
-                    _skip_unknown(kind)
+                    reader.skip(kind)
         while expected:
             kind, payload = reader.chunk()
             if kind == expected[0]:
                 optional[expected.pop(0)] = bytes(payload)
             else:
-                _skip_unknown(kind)
-        while reader.position < len(data):
+                reader.skip(kind)
+        while reader.position < len(reader.data):
             kind, _ = reader.chunk()
-            _skip_unknown(kind)
+            reader.skip(kind)
     except BitstreamError:
         if not allow_partial:
             raise
+        complete = False
     return Container(
         header,
         segments,
@@ -281,7 +319,28 @@ def unpack(
         optional.get(EXIF_CHUNK),
         optional.get(XMP_CHUNK),
         tuple(layer_bytes),
+        complete,
     )
+
+
+def _as_bytes(data: object) -> bytes:
+    """What is bytes-like as bytes; a number is not: ``bytes`` would make as many zeros of it."""
+    try:
+        return data if isinstance(data, bytes) else bytes(memoryview(data))  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidInputError(
+            f"data is of type {type(data).__name__}; allowed are bytes, bytearray and memoryview"
+        ) from None
+
+
+def _header_of(reader: _Reader, max_pixels: int) -> tuple[Header, int]:
+    """Pass a file's signature and header, and return what the header says, and its flags."""
+    _check_signature(bytes(reader.data[: len(SIGNATURE) + 1]))
+    reader.position = len(SIGNATURE) + 1
+    kind, payload = reader.chunk()
+    if kind != HEADER_CHUNK:
+        raise InvalidFieldError(f"the first chunk is {kind!r}, it must be the header, b'H'")
+    return _parse_header(payload, max_pixels)
 
 
 def _check_signature(data: bytes) -> None:
@@ -352,14 +411,6 @@ def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
     return header, flags
 
 
-def _skip_unknown(kind: bytes) -> None:
-    """Pass over an unknown ancillary chunk; all others have no business where they stand."""
-    if kind in (HEADER_CHUNK, SEGMENT_CHUNK, ALPHA_CHUNK, ICC_CHUNK, EXIF_CHUNK, XMP_CHUNK):
-        raise InvalidFieldError(f"chunk {kind!r} is not expected here")
-    if not kind.islower():
-        raise UnsupportedVersionError(f"critical chunk {kind!r} is not known to this release")
-
-
 def _chunk(kind: bytes, payload: Segment) -> bytes:
     checksum = zlib.crc32(payload, zlib.crc32(kind))
     return kind + _varint(len(payload)) + payload + checksum.to_bytes(4, "big")
@@ -381,6 +432,7 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = memoryview(data)
         self.position = 0
+        self.num_unknown = 0
 
     def chunk(self) -> tuple[bytes, memoryview]:
         start = self.position
@@ -398,6 +450,16 @@ class _Reader:
             raise ChecksumError(f"chunk at byte {start} is damaged: its checksum does not match")
         self.position = end + 4
         return kind, payload
+
+    def skip(self, kind: bytes) -> None:
+        """Pass over an unknown ancillary chunk; all others have no business where they stand."""
+        if kind in (HEADER_CHUNK, SEGMENT_CHUNK, ALPHA_CHUNK, ICC_CHUNK, EXIF_CHUNK, XMP_CHUNK):
+            raise InvalidFieldError(f"chunk {kind!r} is not expected here")
+        if not kind.islower():
+            raise UnsupportedVersionError(f"critical chunk {kind!r} is not known to this release")
+        self.num_unknown += 1
+        if self.num_unknown > MAX_UNKNOWN_CHUNKS:
+            raise LimitExceededError(f"there are more than {MAX_UNKNOWN_CHUNKS} unknown chunks")
 
     def _length(self, position: int) -> tuple[int, int]:
         length = 0
