@@ -222,6 +222,28 @@ def test_metadata_in_texts_of_a_png_are_found(name: str) -> None:
     assert opened(write_picture(picture, "png")).getexif().get(ORIENTATION, 1) == 1
 
 
+def box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", 8 + len(content)) + kind + content
+
+
+def test_metadata_of_jpeg_2000_are_found() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(PIXELS).save(buffer, "JPEG2000")
+    data = buffer.getvalue()
+    header, end = data.index(b"jp2h") - 4, data.index(b"jp2c") - 4
+    profile = box(b"colr", b"\2\0\0" + b"profile")
+    size = struct.unpack_from(">I", data, header)[0] + len(profile)
+    xmp = bytes.fromhex("be7acfcb97a942e89c71999491e3afac") + XMP_6
+    exif = b"JpgTiffExif->JP2" + exif_blocks.block(exif_blocks.MAKE, prefix=b"")
+    whole = data[:header] + struct.pack(">I", size) + data[header + 4 : end] + profile
+    whole += box(b"uuid", xmp) + box(b"uuid", exif) + data[end:]
+    picture = read_picture(whole)
+    assert np.array_equal(picture.pixels, np.rot90(PIXELS, -1))
+    assert picture.icc_profile == b"profile"
+    assert picture.exif == exif_blocks.block(exif_blocks.MAKE, prefix=b"")
+    assert picture.xmp == XMP_6.replace(b'"6"', b'"1"')
+
+
 @pytest.mark.parametrize("value", [1, 6])
 def test_thumbnails_are_dropped(value: int) -> None:
     thumbnail = b"\xff\xd8 a thumbnail \xff\xd9"
@@ -377,6 +399,16 @@ def test_descriptions_of_a_tiff_travel(byte_order: Any, is_big: bool) -> None:
     found = opened(write_picture(picture, "jpg")).getexif()
     assert found[315] == "An artist"
     assert found[0x9C9B] == b"t\0i\0"
+
+
+def test_hostile_xmp_takes_a_time_of_its_length() -> None:
+    for hostile in (
+        b"tiff:Orientation " * 20_000,
+        b"tiff:Orientation" + b" " * 300_000,
+        b"<tiff:Orientation " + b"a" * 300_000,
+        b'xmlns:a="http://ns.adobe.com/tiff/1.0/" Orientation' * 5_000,
+    ):
+        assert upright(Picture(PIXELS, xmp=hostile)).xmp == hostile
 
 
 def test_directories_that_repeat_one_value_do_not_multiply_it() -> None:

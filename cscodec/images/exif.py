@@ -256,7 +256,7 @@ def gathered(directories: Directories, page: int) -> tuple[bytes | None, list[in
                 continue
             try:
                 if tag in DIRECTORIES:
-                    offset = directories.numbers(entry)[0]
+                    (offset, *_) = directories.numbers(entry)
                     if depth < 2 and (inner := below(offset, None, depth + 1)):
                         fields[tag] = inner
                     continue

@@ -43,7 +43,8 @@ def bits_per_sample(kind: str, file: IO[bytes], page: int = 0) -> int:
     """
     find = _DEPTHS.get(kind)
     if kind == "TIFF":
-        return tiff_bits(tiff_tags(file, page))
+        tags = tiff_tags(file, page)
+        return tiff_bits(tags if page == 0 else {**tags, _NEW_SUBFILE: (0,)})
     return 8 if find is None else find(file)
 
 
