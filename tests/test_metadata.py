@@ -25,7 +25,7 @@ from cscodec.images import (
     write_picture,
 )
 from cscodec.images.directories import Directories
-from cscodec.images.exif import gathered
+from cscodec.images.exif import Exif, gathered
 from cscodec.images.metadata import oriented
 
 RNG = np.random.default_rng(0)
@@ -310,6 +310,15 @@ def test_resolution_of_the_file_counts_more_than_that_of_its_exif() -> None:
     )
 
 
+def test_a_thumbnail_goes_where_the_resolution_is_stored_anew() -> None:
+    exif = exif_blocks.block(exif_blocks.MAKE, exif_blocks.EXIF, thumbnail=b"\xff\xd8 thumbnail")
+    picture = read_picture(jpeg(exif, dpi=(96, 96)))
+    assert picture.exif is not None
+    assert b"thumbnail" not in picture.exif
+    assert picture.exif.index(exif_blocks.NOTE) == exif.index(exif_blocks.NOTE)
+    assert Exif(picture.exif).resolution() == (96, 96)
+
+
 def png_with(*chunks: tuple[bytes, bytes]) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(PIXELS).save(buffer, "PNG")
@@ -383,7 +392,9 @@ def test_strip(order: str) -> None:
     assert stripped(picture, parse_strip("EXIF, icc")).xmp == xmp
     with pytest.raises(InvalidInputError, match="'gpx' cannot be stripped; choose from exif"):
         parse_strip("exif,gpx")
-    assert stripped(Picture(PIXELS, xmp=b"<GPS http://ns.adobe.com/exif/1.0/"), {"gps"}).xmp is None
+    damaged = stripped(Picture(PIXELS, xmp=b"<GPS http://ns.adobe.com/exif/1.0/"), {"gps"})
+    assert damaged.xmp is None
+    assert "XMP" in damaged.left_out[0]
 
 
 @pytest.mark.parametrize(("byte_order", "is_big"), [("<", False), (">", False), ("<", True)])
