@@ -463,7 +463,7 @@ def test_eval_reports_real_sizes(run: Run) -> None:
     means = [row["ssim"] for row in report["means"] if row["decoder"] == "omp"]
     assert sum(means) / 2 == pytest.approx(sum(values) / 4)
     table = list(csv.DictReader(io.StringIO(run(*command, "--csv").stdout.decode())))
-    assert len(table) == 8  # the means are no data
+    assert len(table) == 8  # pictures only: no means among the data
     assert float(table[0]["bits_per_pixel"]) == pytest.approx(first["bits_per_pixel"])
     text = run(*command).stdout.decode()
     assert text.splitlines()[0].split()[:4] == ["picture", "quality", "decoder", "bpp"]
@@ -495,8 +495,13 @@ def test_eval_by_the_papers_protocol(run: Run) -> None:
     linear, omp = json.loads(run(*command, "-m", "20", "--sparsity", "4").stdout)["pictures"]
     assert linear["bits_per_pixel"] is None
     assert linear["psnr_luma_db"] > omp["psnr_luma_db"] > 20
-    few, _ = json.loads(run(*command, "-m", "5").stdout)["pictures"]
+    few, collapsed = json.loads(run(*command, "-m", "5").stdout)["pictures"]
     assert few["psnr_luma_db"] < linear["psnr_luma_db"]
+    one_atom = json.loads(run(*command, "-m", "5", "--sparsity", "1").stdout)["pictures"][1]
+    assert collapsed["psnr_luma_db"] == one_atom["psnr_luma_db"]
+    said = run(*command[:-1], "-m", "20", "--sparsity", "4").stdout.decode()
+    ahead = linear["psnr_luma_db"] - omp["psnr_luma_db"]
+    assert f"(linear restores {ahead:.2f} dB more than omp)" in said
 
 
 def test_eval_by_the_network(run: Run) -> None:

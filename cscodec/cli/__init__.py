@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cscodec import __version__
-from cscodec.cli import console, decode, encode, eval, info, models, options, train
+from cscodec.cli import compare, console, decode, encode, eval, info, models, options, train
 from cscodec.errors import CscodecError
 from cscodec.signals import raised_signals
 
@@ -76,6 +77,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "decode": decode.decode,
     "train": train.train,
     "eval": eval.evaluate,
+    "compare": compare.compare,
     "info": info.info,
     "models": models.models,
 }
@@ -104,9 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     warnings.filterwarnings("ignore", module=r"PIL(\.|$)")
     given = list(sys.argv[1:] if arguments is None else arguments)
     _hint_at_names_like_options(given)
+    typed = shlex.join(["cscodec", *given])
     with raised_signals():
         try:
-            app(args=options.spell_out(given), prog_name="cscodec")
+            app(args=options.spell_out(given), prog_name="cscodec", obj=typed)
         except BrokenPipeError:  # the reader of our output left, as `head` does
             console.discard_stdout()
             sys.exit(console.Exit.FAILED)

@@ -149,9 +149,6 @@ class Encoder:
         source = files.picture_source(job.source, self.reading["max_pixels"])
         picture = stripped(read_picture(source, **self.reading), self.strip)
         data = cscodec.encode(picture, **self.settings, workers=workers)
-        files.write_bytes(job.target, data, self.force)
-        if self.preserve:
-            files.copy_times(job.source, job.target)
         height, width = picture.pixels.shape[:2]
         record: dict[str, Any] = {
             "input": job.source,
@@ -165,6 +162,9 @@ class Encoder:
         if "target_psnr" in self.settings:
             model = self.settings["model"]
             record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
+        files.write_bytes(job.target, data, self.force)
+        if self.preserve:
+            files.copy_times(job.source, job.target)
         record["warnings"] = [f"left out: {what}" for what in picture.left_out]
         if len(data) > record["source_bytes"]:
             record["warnings"].append(

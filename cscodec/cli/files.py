@@ -6,6 +6,8 @@ import io
 import os
 import stat
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,8 @@ from cscodec.cli.console import OutputExistsError
 from cscodec.errors import InvalidInputError
 
 STREAM = "-"  #: standard input or standard output
+_stopped = threading.Event()  #: after an interruption nothing appears that was not told of
+_writers: set[object] = set()
 _EXISTS = "exists already; use -f to replace it"
 
 
@@ -165,7 +169,11 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
     InvalidInputError
         If it cannot be written; nothing is left behind.
     """
+    writer = object()
+    _writers.add(writer)
     try:
+        if _stopped.is_set():
+            raise InvalidInputError(f"{target}: was not written before the interruption")
         if target == STREAM:
             if sys.stdout is None:
                 raise InvalidInputError("standard output is closed")
@@ -182,6 +190,21 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
     except OSError as error:
         name = "standard output" if target == STREAM else target
         raise InvalidInputError(f"{name}: cannot be written: {error.strerror}") from error
+    finally:
+        _writers.discard(writer)
+
+
+def allow_writing() -> None:
+    """Let files be written, again."""
+    _stopped.clear()
+
+
+def stop_writing(patience_s: float) -> None:
+    """Let no further file appear, and wait for those that are being written."""
+    _stopped.set()
+    deadline = time.monotonic() + patience_s
+    while _writers and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
 def copy_times(source: str, target: str) -> None:
