@@ -9,7 +9,7 @@ SOURCES = pyproject.toml cscodec/layout.py $(wildcard cscodec/kernels/*.py build
 BUILD = $(DEV)/bin/python -m building.libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check kernels bounds determinism fuzz wheel bench vectors snapshots paper missing
+.PHONY: help demo test lint check kernels bounds determinism faults fuzz wheel bench vectors snapshots paper missing
 
 help:  ## list these verbs
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -40,6 +40,10 @@ bounds: $(DEV)/installed  ## run the tests of kernels, codec and damage with eve
 determinism: $(DEV)/installed  ## hashes of files and pixels for every kind of processor and threads
 	@$(BUILD) --all
 	@$(DEV)/bin/python tests/vectors/determinism.py
+
+faults: $(DEV)/installed  ## kill commands at, and fail, every call that writes (needs strace)
+	@$(BUILD)
+	@PYTHONPATH=. $(DEV)/bin/python tests/faults.py
 
 fuzz: $(DEV)/installed  ## look for inputs that break a promise, for SECONDS=60
 	@$(BUILD)
