@@ -68,7 +68,8 @@ def injected(folder: Path, arguments: tuple[str, ...], call: str, fault: str, nu
     places = [f"--trace-path={folder}"] if call == "openat" else []  # not what is only read
     command = [
         "strace", "-f", "-qq", "-o", str(log), "-e", f"trace={call}", *places,
-        "-e", f"inject={call}:{fault}:when={number}", sys.executable, "-P", "-m", "cscodec", *arguments,
+        "-e", f"inject={call}:{fault}:when={number}",
+        sys.executable, "-P", "-m", "cscodec", *arguments,
     ]  # fmt: skip
     run = subprocess.run(
         command,
