@@ -40,7 +40,7 @@ Names = list[tuple[int, int]]  # of features: source, measurement
 #: Steps that predictors are fitted at, and the range that states are trained over.
 _FIT_STEPS = (8.0, 16.0, 28.0, 48.0)
 _STATE_STEPS = (10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0)
-_COUNT_CAP = 40  # how firmly a fresh tile believes the trained probabilities
+_COUNT_CAP = 16  # how firmly a fresh tile believes the trained probabilities
 _DEAD_ZONE_ROUNDING = 0.33  # what the rate-distortion search does on average
 _RATE_WEIGHT = 0.05  # of the search, between those of the tunes
 _LEAST_WEIGHT = 0.03  # of a feature, on the measurement that it says most of
