@@ -11,8 +11,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from cscodec.choices import PATCH_DECODERS
+from cscodec.evaluation.charts import Series, line_chart
 from cscodec.evaluation.metrics import psnr_db
-from cscodec.evaluation.report import Cell, Series, line_chart, markdown_table
+from cscodec.evaluation.report import Cell, markdown_table
 from cscodec.evaluation.training_report import tile_patches
 from cscodec.learning.validation import sense_and_restore
 from cscodec.model import System

@@ -7,6 +7,7 @@ standard output and everything else to standard error. Exit codes are those of `
 from __future__ import annotations
 
 import gc
+import shlex
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cscodec import __version__
-from cscodec.cli import console, decode, encode, eval, info, models, train
+from cscodec.cli import compare, console, decode, encode, eval, info, models, train
 from cscodec.errors import CscodecError
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ app.command("encode")(encode.encode)
 app.command("decode")(decode.decode)
 app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
+app.command("compare")(compare.compare)
 app.command("info")(info.info)
 app.command("models")(models.models)
 
@@ -74,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(args=arguments, prog_name="cscodec")
+        words = sys.argv[1:] if arguments is None else arguments
+        app(args=arguments, prog_name="cscodec", obj=shlex.join(["cscodec", *words]))
     except BrokenPipeError:  # the reader of our output left, as `head` does
         console.discard_stdout()
         sys.exit(console.Exit.FAILED)

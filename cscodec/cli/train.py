@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ _SUFFIX = ".safetensors"
 
 
 def train(
+    context: typer.Context,
     folders: Annotated[
         list[str], typer.Argument(metavar="FOLDER...", help="Folders of pictures, with subfolders.")
     ],
@@ -162,6 +163,9 @@ def train(
         files.check_target(checkpoint, force)
     if report is not None:
         files.check_target(str(Path(report, "index.html")), force)
+        from cscodec.evaluation.charts import require_matplotlib
+
+        require_matplotlib()  # now, rather than after hours of training
 
     from cscodec.learning.trainer import train as run
 
@@ -174,7 +178,7 @@ def train(
         raise typer.Exit(console.Exit.INTERRUPTED) from None
     files.write_bytes(output, model.to_bytes(), force)
     if report is not None:
-        _write_report(model, folders, report, max_pixels)
+        _write_report(model, folders, report, max_pixels, context.obj)
     _show_results(model, output, as_json)
 
 
@@ -245,7 +249,9 @@ def _resume_command(
     return f"resume with: {command} --resume"
 
 
-def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int) -> None:
+def _write_report(
+    model: Model, folders: list[str], folder: str, max_pixels: int, command: str
+) -> None:
     from cscodec.evaluation.training_report import write_report
     from cscodec.learning.corpus import list_pictures, split_pictures
     from cscodec.learning.trainer import VALIDATION_SIDE
@@ -255,7 +261,8 @@ def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int
     planes = read_planes(
         held_out, "luma", max_side=VALIDATION_SIDE, max_pixels=max_pixels, skipped={}
     )
-    console.say(f"report: {write_report(model, planes, folder)}")
+    path = write_report(model, planes, folder, command=command)
+    console.say(f"report: {path}")
 
 
 def _show_results(model: Model, output: str, as_json: bool) -> None:
@@ -270,15 +277,21 @@ def _show_results(model: Model, output: str, as_json: bool) -> None:
         batch.show_json({"model": output, "model_id": model.model_id.hex(), **model.metadata})
         return
     rows = [
-        [f"held-out {channel}", decoder, quality["psnr_db"], f"{quality['ssim']:.4f}"]
+        [f"held-out {channel}", decoder, *_readable(quality)]
         for channel, decoders in results["held_out"].items()
         for decoder, quality in decoders.items()
     ]
     if "test" in results:
         rows += [
-            [results["test"]["folder"], decoder, quality["psnr_db"], f"{quality['ssim']:.4f}"]
+            [results["test"]["folder"], decoder, *_readable(quality)]
             for decoder, quality in results["test"]["luma"].items()
         ]
     console.show(f"{model.name}, id {model.model_id.hex()}, written to {output}")
     console.show(text_table(["", "decoder", "PSNR (dB)", "SSIM"], rows))
     console.show(f"({results['protocol']})")
+
+
+def _readable(quality: Mapping[str, float]) -> list[float | str]:
+    from cscodec.evaluation.metrics import readable_db
+
+    return [readable_db(quality["psnr_db"]), f"{quality['ssim']:.4f}"]
