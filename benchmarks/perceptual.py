@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -98,7 +97,9 @@ def ssimulacra2(reference: Pixels, test: Pixels) -> float:
     for first, second in zip(_scales_of_reference(reference), _scales(test), strict=True):
         scale = package.MsssimScale()
         both = _blur_image(first.xyb * second.xyb)
-        scale.avg_ssim = package.ssim_map(first.mean, second.mean, first.square, second.square, both)
+        scale.avg_ssim = package.ssim_map(
+            first.mean, second.mean, first.square, second.square, both
+        )
         scale.avg_edgediff = package.edge_diff_map(first.xyb, first.mean, second.xyb, second.mean)
         result.scales.append(scale)
     return float(result.score())
@@ -139,8 +140,3 @@ def _blur_image(image: Single) -> Single:
     weights = _window()
     rows = correlate1d(image, weights, axis=0, mode="constant")
     return np.asarray(correlate1d(rows, weights, axis=1, mode="reflect"))
-
-
-def similarity_db(similarity: float) -> float:
-    """SSIM or MS-SSIM in dB, -10 log10(1 - s): steps near 1 count as much as eyes see them."""
-    return -10 * math.log10(max(1 - similarity, 1e-12))
