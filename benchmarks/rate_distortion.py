@@ -10,7 +10,7 @@ content, the options and the version of Pillow.
 A prototype is measured the same way from Python:
 
     from rate_distortion import compare
-    compare({"kodak12": codec})      # codec: cscodec.evaluation.rate_distortion.Codec
+    compare({"kodak12": codec})      # codec: cscodec.evaluation.codecs.Codec
 """
 
 from __future__ import annotations
@@ -34,14 +34,12 @@ from machine import describe_machine
 from PIL import Image
 
 from cscodec.arrays import Pixels
-from cscodec.evaluation import report
+from cscodec.evaluation import charts, report
+from cscodec.evaluation.codecs import Codec, anchors, cscodec_codec
 from cscodec.evaluation.rate_distortion import (
-    Codec,
     Point,
     Quality,
-    anchors,
     bd_rate_of,
-    cscodec_codec,
     mean_bd_rate,
     measure,
 )
@@ -160,7 +158,7 @@ def print_summary(summary: Mapping[str, Any], per_picture: bool = True) -> None:
                 print(report.text_table(["picture", *table["mean"]], rows, digits=1))
 
 
-def mean_curves(curves: Mapping[str, Curves], quality: Quality) -> list[report.Series]:
+def mean_curves(curves: Mapping[str, Curves], quality: Quality) -> list[charts.Series]:
     """Mean quality over the pictures at fixed rates: what the figures in docs/ show."""
     rates = np.geomspace(*RATE_RANGE, 12)
     series = []
@@ -172,7 +170,7 @@ def mean_curves(curves: Mapping[str, Curves], quality: Quality) -> list[report.S
             y = [getattr(point, quality) for point in points]
             rows.append(np.interp(np.log(rates), np.log(x), y, left=np.nan, right=np.nan))
         mean = np.mean(rows, axis=0)
-        series.append(report.Series(name, list(zip(rates.tolist(), mean.tolist(), strict=True))))
+        series.append(charts.Series(name, list(zip(rates.tolist(), mean.tolist(), strict=True))))
     return series
 
 
@@ -181,12 +179,13 @@ def draw(results: Mapping[str, Mapping[str, Curves]], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for set_name, curves in results.items():
         for quality, label in QUALITIES[set_name].items():
-            chart = report.line_chart(
+            chart = charts.line_chart(
                 mean_curves(curves, quality),
                 title=f"{label}, mean of the {len(curves)} pictures of {set_name}",
                 x_label="bits per pixel (whole file)",
                 y_label=label + ("" if quality == "ssim" else " (dB)"),
                 x_range=(0.0, RATE_RANGE[1]),
+                better="up and left",
             )
             name = f"rate-distortion-{set_name}-{quality.replace('_', '-')}.svg"
             (folder / name).write_text(chart, encoding="utf-8")

@@ -22,6 +22,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from cscodec.arrays import Float32Array
+from cscodec.atomic import write_whole
 from cscodec.bitstream.tables import CoderTables
 from cscodec.errors import InvalidModelError, ModelNotFoundError
 from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS, MODEL_ID_BYTES, PATCH_PIXELS
@@ -231,7 +232,7 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (a ``.safetensors`` file)."""
-        Path(path).write_bytes(self.to_bytes())
+        write_whole(path, self.to_bytes(), replace=True)
 
 
 def load_model(name_or_path: str | os.PathLike[str]) -> Model:

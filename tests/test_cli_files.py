@@ -52,16 +52,6 @@ def test_an_output_that_appears_meanwhile_is_kept(
     assert leftovers(tmp_path) == []
 
 
-def test_file_systems_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def link(*_: str) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "link", link)
-    files.write_bytes(str(tmp_path / "a"), b"data", force=False)
-    assert (tmp_path / "a").read_bytes() == b"data"
-    assert leftovers(tmp_path) == []
-
-
 @pytest.mark.parametrize("force", [False, True])
 def test_a_failing_disk_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool

@@ -25,7 +25,7 @@ Record: TypeAlias = Mapping[str, Any]
 #: What is done with one file by so many threads. It must be picklable.
 Work: TypeAlias = Callable[[Job, int], Record]
 
-_GRACE_S = 0.2  #: how long an interruption waits for files that are nearly done
+_GRACE_S = 0.1  #: how long an interruption waits for files that are nearly done, or being written
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ def _run_jobs(
 ) -> None:
     finished: SimpleQueue[Future[Record]] = SimpleQueue()
     futures: dict[Future[Record], Job] = {}
+    files.allow_writing()
     try:
         for job in jobs:
             future = executor.submit(attempt, work, job, workers)
@@ -97,11 +98,15 @@ def _run_jobs(
         for _ in console.with_progress(range(len(jobs)), len(jobs), report.words.label):
             future = finished.get()
             report.add(futures[future], future.result())
-    finally:
+    except BaseException:  # Ctrl-C, or a termination: what was written is told
         executor.shutdown(wait=False, cancel_futures=True)
-        for future in wait(futures, _GRACE_S).done:
+        wait(futures, _GRACE_S)
+        files.stop_writing(_GRACE_S)
+        for future in wait(futures, _GRACE_S / 10).done:
             if not future.cancelled():
                 report.add(futures[future], future.result())
+        raise
+    executor.shutdown()
 
 
 def attempt(work: Work, job: Job, workers: int) -> Record:

@@ -29,6 +29,18 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+#: What they mean, in words.
+MEANINGS = {
+    Exit.OK: "all is well",
+    Exit.FAILED: "an input or an output failed, or several failed for different reasons",
+    Exit.USAGE: "the command line makes no sense; nothing was done with what it concerns",
+    Exit.OUTPUT_EXISTS: "an output exists; use -f to replace it, or --skip-existing",
+    Exit.BAD_STREAM: "a .csc file is damaged, cut short, or of a newer version",
+    Exit.BAD_MODEL: "a model is missing, unusable, or not the one that the file was made with",
+    Exit.INTERRUPTED: "interrupted (143 by a termination signal)",
+}
+
+
 class OutputExistsError(CscodecError):
     """An output is there already and may not be replaced."""
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from cscodec.choices import DECODERS
 from cscodec.cli import batch, files, options
 from cscodec.cli.encode import SUFFIX
 from cscodec.cli.plan import Job, Outputs, plan
@@ -30,21 +29,20 @@ def decode(
         str | None,
         typer.Option("--format", metavar="SUFFIX", help="png (default), jpg, webp, tif, ppm ..."),
     ] = None,
-    decoder: Annotated[
-        str,
-        typer.Option("--decoder", metavar="|".join(DECODERS), help="How pixels are recovered."),
-    ] = "refine",
+    decoder: options.DecoderName = "refine",
     measurements: options.Measurements = None,
     sparsity: options.Sparsity = 4,
     preview: Annotated[
         bool, typer.Option("--preview", help="Decode the first layers only: rough and fast.")
     ] = False,
+    scale: Annotated[
+        str,
+        typer.Option("--scale", metavar="1|1/2|1/4|1/8", help="A smaller picture, much faster."),
+    ] = "1",
     region: Annotated[
         str | None, typer.Option("--region", metavar="X,Y,W,H", help="Decode this part only.")
     ] = None,
-    allow_partial: Annotated[
-        bool, typer.Option("--allow-partial", help="Show what a file that was cut short holds.")
-    ] = False,
+    allow_partial: options.AllowPartial = False,
     model: Annotated[
         str | None,
         typer.Option("--model", metavar="NAME|PATH", help="The model, if it is not shipped."),
@@ -81,6 +79,7 @@ def decode(
         "model": model,
         "region": area,
         "preview": preview,
+        "scale": options.parse_scale(scale),
     }
     finish = Finish(suffix, _colour(background), options.parse_strip(strip), preserve)
     reading = {"max_pixels": max_pixels, "allow_partial": allow_partial}
@@ -98,12 +97,14 @@ def _output_suffix(picture_format: str | None, output: str | None) -> str:
     """Return the suffix that says which kind of picture is written."""
     from cscodec.images import output_suffix
 
+    named = None if output in (None, files.STREAM) else output
     try:
-        if picture_format is not None:
-            return output_suffix(picture_format)
-        return ".png" if output in (None, files.STREAM) else output_suffix(output or "")
+        suffixes = [output_suffix(name) for name in (picture_format, named) if name is not None]
     except InvalidInputError as error:
         raise typer.BadParameter(str(error)) from error
+    if len(set(suffixes)) > 1:
+        raise typer.BadParameter(f"-o {output} is no name for --format {picture_format}; leave one")
+    return suffixes[0] if suffixes else ".png"
 
 
 def _colour(text: str | None) -> tuple[int, int, int] | None:
@@ -136,29 +137,33 @@ class Decoder:
 
     def __call__(self, job: Job, workers: int) -> dict[str, Any]:
         import cscodec
-        from cscodec.bitstream import container
         from cscodec.images import Picture, fitted, stripped, write_picture
 
         started = time.perf_counter()
         files.check_target(job.target, self.force)
-        data = files.read_bytes(job.source)
+        data = files.read_stream(job.source, self.reading["max_pixels"])
         pixels = cscodec.decode(data, **self.settings, **self.reading, workers=workers)
-        parts = container.unpack(data, **self.reading)
+        found = cscodec.info(data, **self.reading)
         finish = self.finish
-        picture = Picture(pixels, parts.icc_profile, parts.exif, parts.xmp)
+        picture = Picture(pixels, found.icc_profile, found.exif, found.xmp)
         picture = fitted(stripped(picture, finish.strip), finish.suffix, finish.background)
         encoded = write_picture(picture, finish.suffix)
         files.write_bytes(job.target, encoded, self.force)
         if finish.preserve:
             files.copy_times(job.source, job.target)
         height, width, *channels = picture.pixels.shape
+        warnings = [f"left out: {what}" for what in picture.left_out]
+        if not found.complete:
+            warnings.insert(0, f"cut short or damaged; missing: {', '.join(found.missing)}")
         return {
             "input": job.source,
             "output": job.target,
             "width": width,
             "height": height,
             "channels": channels[0] if channels else 1,
-            "warnings": [f"left out: {what}" for what in picture.left_out],
+            "complete": found.complete,
+            "missing": list(found.missing),
+            "warnings": warnings,
             "source_bytes": len(data),
             "num_bytes": len(encoded),
             "decoder": self.settings["decoder"],

@@ -48,9 +48,7 @@ def encode(
         float | None, typer.Option("--target-psnr", metavar="DB", help="Aim at this PSNR.")
     ] = None,
     measurements: options.Measurements = None,
-    model: Annotated[
-        str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
-    ] = "photo",
+    model: options.ModelName = "photo",
     subsampling: Annotated[
         Subsampling, typer.Option("--subsampling", help="Resolution of the colour planes.")
     ] = "auto",
@@ -75,11 +73,14 @@ def encode(
     """Compress pictures to .csc files, beside them or where -o or -d says."""
     rate = _chosen_rate(
         {
-            "quality": quality,
-            "step": step,
-            "target_bpp": bpp,
-            "target_psnr": target_psnr,
-            "target_size": None if target_size is None else options.parse_bytes(target_size),
+            "-q": ("quality", quality),
+            "--step": ("step", step),
+            "--bpp": ("target_bpp", bpp),
+            "--target-size": (
+                "target_size",
+                None if target_size is None else options.parse_bytes(target_size),
+            ),
+            "--target-psnr": ("target_psnr", target_psnr),
         }
     )
 
@@ -112,17 +113,15 @@ def encode(
     )
 
 
-def _chosen_rate(rates: Mapping[str, float | None]) -> dict[str, Any]:
-    """Return the one that is given, or nothing."""
-    chosen: dict[str, Any] = {name: rate for name, rate in rates.items() if rate is not None}
-    if len(chosen) > 1:
-        raise typer.BadParameter(
-            "-q, --step, --bpp, --target-size and --target-psnr exclude each other; give one"
-        )
-    for name, value in chosen.items():
-        if not math.isfinite(value) or (value <= 0 and name != "quality"):
-            raise typer.BadParameter(f"{value} is not a positive number ({name})")
-    return chosen
+def _chosen_rate(rates: Mapping[str, tuple[str, float | None]]) -> dict[str, Any]:
+    """Return the one that is given as an argument of :func:`cscodec.encode`, or nothing."""
+    given = [(option, *rate) for option, rate in rates.items() if rate[1] is not None]
+    if len(given) > 1:
+        raise typer.BadParameter(f"{', '.join(rates)} exclude each other; give one")
+    for option, name, value in given:
+        if value is None or not math.isfinite(value) or (value <= 0 and name != "quality"):
+            raise typer.BadParameter(f"{option} {value}: is not a positive number")
+    return {name: value for _, name, value in given}
 
 
 @dataclass(frozen=True)
@@ -147,19 +146,9 @@ class Encoder:
         files.check_target(job.target, self.force)
         if job.source.lower().endswith(SUFFIX):
             raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
-        source = files.opened(job.source)
+        source = files.picture_source(job.source)
         picture = stripped(read_picture(source, **self.reading), self.strip)
-        data = cscodec.encode(
-            picture.pixels,
-            **self.settings,
-            icc_profile=picture.icc_profile,
-            exif=picture.exif,
-            xmp=picture.xmp,
-            workers=workers,
-        )
-        files.write_bytes(job.target, data, self.force)
-        if self.preserve:
-            files.copy_times(job.source, job.target)
+        data = cscodec.encode(picture, **self.settings, workers=workers)
         height, width = picture.pixels.shape[:2]
         record: dict[str, Any] = {
             "input": job.source,
@@ -173,6 +162,9 @@ class Encoder:
         if "target_psnr" in self.settings:
             model = self.settings["model"]
             record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
+        files.write_bytes(job.target, data, self.force)
+        if self.preserve:
+            files.copy_times(job.source, job.target)
         record["warnings"] = [f"left out: {what}" for what in picture.left_out]
         if len(data) > record["source_bytes"]:
             record["warnings"].append(

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import stat
 import sys
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import typer
 
+from cscodec.atomic import write_whole
 from cscodec.cli import console
 from cscodec.cli.console import OutputExistsError
 from cscodec.errors import InvalidInputError
 
 STREAM = "-"  #: standard input or standard output
+_stopped = threading.Event()  #: after an interruption nothing appears that was not told of
+_writers: set[object] = set()
 _EXISTS = "exists already; use -f to replace it"
 
 
@@ -26,24 +32,9 @@ class StandardInput(io.BytesIO):
     name = "standard input"
 
 
-def opened(source: str) -> str | StandardInput:
-    """Return the path of a file as it is, or what came by standard input.
-
-    Raises
-    ------
-    InvalidInputError
-        If standard input is closed, or cannot be read.
-    """
-    return StandardInput(read_bytes(source)) if source == STREAM else source
-
-
-def size(source: str | StandardInput) -> int:
-    """Bytes of what `opened` returned."""
-    return os.path.getsize(source) if isinstance(source, str) else len(source.getbuffer())
-
-
-def read_bytes(source: str) -> bytes:
-    """Read a whole file, or standard input.
+@contextmanager
+def opened(source: str) -> Iterator[IO[bytes]]:
+    """Open a file, or standard input, for reading.
 
     Raises
     ------
@@ -53,17 +44,54 @@ def read_bytes(source: str) -> bytes:
     try:
         if source != STREAM:
             check_source(source)
-            return Path(source).read_bytes()
-        if sys.stdin is None:
+            with open(source, "rb") as file:
+                yield file
+        elif sys.stdin is None:
             raise InvalidInputError("standard input is closed")
-        return sys.stdin.buffer.read()
+        else:
+            yield sys.stdin.buffer
     except OSError as error:
         name = console.name_of(source)
         raise InvalidInputError(f"{name}: cannot be read: {error.strerror}") from error
 
 
+def read_stream(source: str, max_pixels: int) -> bytes:
+    """Read a .csc file, no further than its header allows.
+
+    Raises
+    ------
+    InvalidInputError
+        If it cannot be read.
+    BitstreamError
+        If it is none, or claims more than ``max_pixels``.
+    """
+    from cscodec.bitstream import container
+
+    with opened(source) as stream:
+        return container.read(stream, max_pixels=max_pixels)
+
+
+def picture_source(source: str) -> str | StandardInput:
+    """Return the path of a picture as it is, or what came by standard input.
+
+    Raises
+    ------
+    InvalidInputError
+        If standard input cannot be read.
+    """
+    if source != STREAM:
+        return source
+    with opened(source) as stream:
+        return StandardInput(stream.read())
+
+
+def size(source: str | StandardInput) -> int:
+    """Bytes of what `picture_source` returned."""
+    return os.path.getsize(source) if isinstance(source, str) else len(source.getbuffer())
+
+
 def check_source(source: str) -> None:
-    """Refuse early what `read_bytes` would refuse.
+    """Refuse what is no file, as early as one likes.
 
     Raises
     ------
@@ -129,8 +157,8 @@ def check_target(target: str, force: bool) -> None:
 def write_bytes(target: str, data: bytes, force: bool) -> None:
     """Write an output whole or not at all, making the folders above it.
 
-    A temporary file beside the output is written, flushed to the disk and then given its name.
-    Permissions follow the umask, or those of the file that is replaced.
+    It is written, flushed to the disk and then given its name; permissions follow the umask, or
+    those of the file that is replaced.
 
     Raises
     ------
@@ -139,7 +167,11 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
     InvalidInputError
         If it cannot be written; nothing is left behind.
     """
+    writer = object()
+    _writers.add(writer)
     try:
+        if _stopped.is_set():
+            raise InvalidInputError(f"{target}: was not written before the interruption")
         if target == STREAM:
             if sys.stdout is None:
                 raise InvalidInputError("standard output is closed")
@@ -149,10 +181,28 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
             Path(target).write_bytes(data)
         else:
             check_target(target, force)
-            _write_atomically(os.path.realpath(target), data, force)
+            os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
+            write_whole(target, data, replace=force)
+    except FileExistsError as error:
+        raise OutputExistsError(f"{target}: {_EXISTS}") from error
     except OSError as error:
         name = "standard output" if target == STREAM else target
         raise InvalidInputError(f"{name}: cannot be written: {error.strerror}") from error
+    finally:
+        _writers.discard(writer)
+
+
+def allow_writing() -> None:
+    """Let files be written, again."""
+    _stopped.clear()
+
+
+def stop_writing(patience_s: float) -> None:
+    """Let no further file appear, and wait for those that are being written."""
+    _stopped.set()
+    deadline = time.monotonic() + patience_s
+    while _writers and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
 def copy_times(source: str, target: str) -> None:
@@ -161,33 +211,3 @@ def copy_times(source: str, target: str) -> None:
         return
     times = os.stat(source)
     os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-
-def _write_atomically(target: str, data: bytes, force: bool) -> None:
-    folder = os.path.dirname(target)
-    os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".cscodec-{os.urandom(8).hex()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if force:
-            with suppress(FileNotFoundError):
-                shutil.copymode(target, temporary)
-            os.replace(temporary, target)
-        else:
-            _publish(temporary, target)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
-def _publish(temporary: str, target: str) -> None:
-    # A link fails where a rename would replace a file that appeared since we looked.
-    try:
-        os.link(temporary, target)
-    except FileExistsError as error:
-        raise OutputExistsError(f"{target}: {_EXISTS}") from error
-    except OSError:  # a file system without hard links
-        os.replace(temporary, target)

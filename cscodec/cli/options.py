@@ -11,6 +11,13 @@ import typer
 from cscodec.choices import DECODERS, UNQUANTISED_DECODERS
 from cscodec.errors import InvalidInputError
 
+
+def _shipped_models() -> list[str]:
+    from cscodec.model import shipped_models
+
+    return list(shipped_models())
+
+
 Inputs = Annotated[
     list[str], typer.Argument(metavar="INPUT...", help="Files, or '-' for standard input.")
 ]
@@ -34,6 +41,9 @@ SkipExisting = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and stop.")]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Replace outputs that exist.")]
+AllowPartial = Annotated[
+    bool, typer.Option("--allow-partial", help="Take what there is of a file that was cut short.")
+]
 Workers = Annotated[
     int | None,
     typer.Option("-j", "--workers", min=1, metavar="N", help="Threads; all CPUs by default."),
@@ -56,6 +66,24 @@ Strip = Annotated[
 ]
 Preserve = Annotated[
     bool, typer.Option("--preserve", help="Give outputs the times of their inputs.")
+]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="NAME|PATH",
+        help="A shipped model, or a file.",
+        autocompletion=_shipped_models,
+    ),
+]
+DecoderName = Annotated[
+    str,
+    typer.Option(
+        "--decoder",
+        metavar="|".join(DECODERS),
+        help="How pixels are recovered.",
+        autocompletion=lambda: list(DECODERS),
+    ),
 ]
 Measurements = Annotated[
     int | None,
@@ -142,6 +170,20 @@ def parse_decoder(name: str, *, unquantised: bool = False) -> Any:
             f"files are decoded by {', '.join(allowed)}"
         )
     raise typer.BadParameter(f"{name!r} is no decoder; allowed are {', '.join(allowed)}")
+
+
+def parse_scale(text: str) -> float:
+    """Read ``1``, ``1/2``, ``1/4`` or ``1/8``.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is none of these.
+    """
+    for reduction in (1, 2, 4, 8):
+        if text.strip() in (f"1/{reduction}", f"{1 / reduction:g}"):
+            return 1 / reduction
+    raise typer.BadParameter(f"{text!r} is no scale; allowed are 1, 1/2, 1/4 and 1/8")
 
 
 def parse_region(text: str) -> tuple[int, int, int, int]:

@@ -3,6 +3,7 @@
 from cscodec.images.folders import Listing, find_pictures, list_folder
 from cscodec.images.metadata import STRIPPABLE, parse_strip, stripped, upright
 from cscodec.images.picture import Picture, luma
+from cscodec.images.pillow import from_pillow
 from cscodec.images.reading import PICTURE_SUFFIXES, read_picture
 from cscodec.images.writing import fitted, output_suffix, parse_colour, write_picture
 
@@ -13,6 +14,7 @@ __all__ = [
     "Picture",
     "find_pictures",
     "fitted",
+    "from_pillow",
     "list_folder",
     "luma",
     "output_suffix",

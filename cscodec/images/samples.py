@@ -62,16 +62,27 @@ def samples(
     Unsupported
         If the ICC profile of a CMYK picture cannot be used.
     """
-    if image.mode == "CMYK":
-        return _rows(_from_cmyk(image, icc_profile or b"")), None
     if image.mode in _DEEP:
         return _from_deep(image, bits), icc_profile
     _scale_transparency(image, bits)
-    mode = _COLOURS[image.mode] + ("A" if image.has_transparency_data else "")
-    pixels: Pixels = _rows(image if image.mode == mode else image.convert(mode))
+    pixels, icc_profile = as_displayed(image, icc_profile)
     if image.format == "JPEG2000" and image.mode != "P":
         pixels = _full_range(pixels, jpeg_2000_depths(file)[0])
     return without_opaque_alpha(pixels), icc_profile
+
+
+def as_displayed(image: Image.Image, icc_profile: bytes | None) -> tuple[Pixels, bytes | None]:
+    """Return what the mode of a picture means, and the ICC profile that it is in now.
+
+    Raises
+    ------
+    Unsupported
+        If the ICC profile of a CMYK picture cannot be used.
+    """
+    if image.mode == "CMYK":
+        return _rows(_from_cmyk(image, icc_profile or b"")), None
+    mode = _COLOURS[image.mode] + ("A" if image.has_transparency_data else "")
+    return _rows(image if image.mode == mode else image.convert(mode)), icc_profile
 
 
 def without_opaque_alpha(pixels: Pixels) -> Pixels:

@@ -32,6 +32,7 @@ import cscodec  # noqa: E402
 from cscodec.bitstream.container import HEADER, unpack  # noqa: E402
 from cscodec.bitstream.tiles import decode_tile  # noqa: E402
 from cscodec.choices import DECODERS  # noqa: E402
+from cscodec.images import Picture  # noqa: E402
 from cscodec.model import find_model  # noqa: E402
 
 Chunks = list[tuple[bytes, bytes]]
@@ -94,7 +95,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @lru_cache
 def encoded(name: str) -> bytes:
     """The file of a valid case, as the encoder of today writes it."""
-    data = cscodec.encode(SOURCES[name](), **OPTIONS.get(name, {}))
+    source, options = SOURCES[name](), OPTIONS.get(name, {})
+    if name == "rgb-metadata":  # of bytes that `encode` itself would not take for EXIF
+        data = cscodec.encode(Picture(source, **options))
+    else:
+        data = cscodec.encode(source, **options)
     if name == "rgb-unknown-ancillary-chunks":
         chunks = split_chunks(data)
         for at in (1, 3, len(chunks) + 2):
@@ -137,7 +142,7 @@ def snapshots(files: Callable[[str], bytes]) -> dict[str, dict[str, str]]:
 @lru_cache
 def base() -> bytes:
     """The file that invalid ones are made of: of two layers, with metadata."""
-    return cscodec.encode(picture("rgb", 16, 20), measurements=5, exif=b"exif")
+    return cscodec.encode(Picture(picture("rgb", 16, 20), exif=b"exif"), measurements=5)
 
 
 def with_header(**changes: int) -> bytes:
