@@ -63,7 +63,8 @@ def test_pillow_keeps_metadata() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "shape"), [("1", (24, 24)), ("P", (24, 24, 3)), ("PA", (24, 24, 4))]
+    ("mode", "shape"),
+    [("1", (24, 24)), ("P", (24, 24, 3)), ("PA", (24, 24, 4)), ("YCbCr", (24, 24, 3))],
 )
 def test_pillow_converts_modes_that_lose_nothing(mode: str, shape: tuple[int, ...]) -> None:
     buffer = io.BytesIO()

@@ -26,8 +26,10 @@ from cscodec.errors import BadMagicError, CscodecError
 from cscodec.images import Picture, upright
 from cscodec.images.carried import with_resolution
 from cscodec.images.exif import Exif
+from cscodec.images.headers import Unsupported
 from cscodec.images.metadata import oriented, take_orientation, with_size
 from cscodec.images.pillow import exif_of
+from cscodec.images.samples import as_displayed, check_mode
 
 FORMAT = "CSC"
 MIME_TYPE = "image/x-cscodec"
@@ -140,8 +142,12 @@ def _save(image: Image.Image, file: IO[bytes], filename: str | bytes) -> None:
     if given.get("lossless"):
         raise OSError(f"lossless=True: {FORMAT} files are lossy; save as PNG or WebP instead")
     options = {name: given[name] for name in _ENCODE_OPTIONS if name in given}
-    pixels = np.asarray(_supported(image))
     icc_profile = given.get("icc_profile", image.info.get("icc_profile"))
+    try:
+        check_mode(image, 8, to_8bit=False)
+        pixels, icc_profile = as_displayed(image, icc_profile)
+    except Unsupported as error:
+        raise OSError(f"cannot write mode {image.mode} as {FORMAT}: {error}") from error
     picture = upright(Picture(pixels, icc_profile, _exif(image), _xmp(image)))
     for what in picture.left_out:
         warnings.warn(f"{SUFFIX}: left out: {what}", stacklevel=4)
@@ -176,16 +182,6 @@ def _exif(image: Image.Image) -> bytes | None:
 def _xmp(image: Image.Image) -> bytes | None:
     xmp = image.encoderinfo.get("xmp", image.info.get("xmp"))
     return xmp.encode() if isinstance(xmp, str) else xmp
-
-
-def _supported(image: Image.Image) -> Image.Image:
-    """The image in a mode that loses nothing, as Pillow's own plugins convert on saving."""
-    if image.mode in _MODES.values() and "transparency" not in image.info:
-        return image
-    base = {"1": "L", "L": "L", "P": "RGB", "PA": "RGB", "RGB": "RGB", "RGBX": "RGB"}
-    if image.mode not in base:
-        raise OSError(f"cannot write mode {image.mode} as {FORMAT}; convert to L or RGB first")
-    return image.convert(base[image.mode] + ("A" if image.has_transparency_data else ""))
 
 
 register()
