@@ -115,6 +115,14 @@ def test_signed_jpeg_2000_is_refused() -> None:
         read_picture(bytes(data))
 
 
+def test_jpeg_2000_of_five_components_is_refused_as_that() -> None:
+    data = jpeg_2000()
+    at = data.index(b"\xff\x4f\xff\x51") + 4
+    five = struct.pack(">H", 53) + data[at + 2 : at + 36] + struct.pack(">H", 5) + b"\7\1\1" * 5
+    with pytest.raises(InvalidInputError, match="5 samples per pixel"):
+        read_picture(data[:at] + five + data[at + 47 :])
+
+
 def tiff(pixels: Any, **options: Any) -> bytes:
     buffer = io.BytesIO()
     tifffile.imwrite(buffer, pixels, metadata=None, **options)

@@ -41,21 +41,17 @@ def bits_per_sample(kind: str, file: IO[bytes], page: int = 0) -> int:
     ValueError
         If the header that says so is not found or makes no sense.
     """
-    find = _DEPTHS.get(kind)
     if kind == "TIFF":
-        return tiff_bits(tiff_tags(file, page))
+        return _tiff_bits(file, page)
+    find = _DEPTHS.get(kind)
     return 8 if find is None else find(file)
 
 
-def tiff_tags(file: IO[bytes], page: int = 0) -> dict[int, tuple[int, ...]]:
-    """Return the tags of a TIFF's page that say what its samples are."""
+def _tiff_bits(file: IO[bytes], page: int) -> int:
     directories = Directories(file)
     entries, _ = directories.directory(directories.page(page))
-    return {tag: directories.numbers(entries[tag]) for tag in _TIFF_TAGS if tag in entries}
-
-
-def tiff_bits(tags: Mapping[int, tuple[int, ...]]) -> int:
-    """Return the bits per sample of a TIFF's page, or refuse it, see :func:`bits_per_sample`."""
+    found = {tag: directories.numbers(entries[tag]) for tag in _TIFF_TAGS if tag in entries}
+    tags = {tag: numbers for tag, numbers in found.items() if numbers}
     for sample_format in tags.get(_SAMPLE_FORMAT, ()):
         if sample_format in _SAMPLE_FORMATS:
             bits = max(tags.get(_BITS, (1,)))
@@ -79,7 +75,7 @@ def tiff_bits(tags: Mapping[int, tuple[int, ...]]) -> int:
         )
     if tags.get(_INK_SET, (1,))[:1] == (2,) and photometric == 5:
         raise Unsupported("its inks are not CMYK; convert it to sRGB first")
-    if tags.get(_NEW_SUBFILE, (0,))[0] & 1:
+    if page == 0 and tags.get(_NEW_SUBFILE, (0,))[0] & 1:
         raise Unsupported(
             "its first page is a thumbnail of a picture that is stored elsewhere in it, as in raw "
             "files; convert it with the program it is made for"
@@ -152,6 +148,11 @@ def _jpeg_2000_bits(file: IO[bytes]) -> int:
     depths, signed = jpeg_2000_depths(file)
     if signed:
         raise Unsupported("signed samples have no fixed range; convert it to 8 bits first")
+    if len(depths) > 4:
+        raise Unsupported(
+            f"{len(depths)} samples per pixel, where gray or colours with or without alpha have 1 "
+            "to 4; write the others to files of their own first"
+        )
     return max(depths)
 
 

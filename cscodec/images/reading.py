@@ -23,7 +23,7 @@ from PIL import Image, UnidentifiedImageError
 
 from cscodec.errors import InvalidInputError
 from cscodec.images.carried import carried_metadata
-from cscodec.images.headers import Unsupported, bits_per_sample, tiff_bits, tiff_tags
+from cscodec.images.headers import Unsupported, bits_per_sample
 from cscodec.images.metadata import upright
 from cscodec.images.picture import Picture
 from cscodec.images.samples import check_mode, samples
@@ -221,8 +221,8 @@ def _why_not_identified(file: IO[bytes], head: bytes) -> str:
         if accept is None or accept(head[:16]) is not True:
             continue
         try:
+            bits = bits_per_sample(name, file)
             if name == "TIFF":
-                bits = tiff_bits(tiff_tags(file))
                 return f"a TIFF of this kind ({bits} bits per sample) is not supported; {_CONVERT}"
             file.seek(0)
             with _pillow_limit_lifted():
