@@ -188,6 +188,7 @@ def picture_of(
     from PIL import Image
 
     from cscodec.images import Picture, from_pillow, read_picture, upright
+    from cscodec.images.metadata import take_orientation
 
     given = {"icc_profile": icc_profile, "exif": exif, "xmp": xmp}
     for name, payload in given.items():
@@ -206,7 +207,7 @@ def picture_of(
     else:
         picture = Picture(image)
     picture = replace(picture, **given)
-    if not exif:
+    if take_orientation(picture)[0] == 1:
         return picture
     return upright(replace(picture, pixels=np.asarray(picture.pixels)))
 

@@ -13,6 +13,7 @@ from strategies import EXIF, Pixels, plain_model, texture
 
 import cscodec
 from cscodec.errors import InvalidInputError
+from cscodec.images.exif import Exif
 
 GRAY, RGB = texture(12, 20), texture(12, 20, 3)
 
@@ -58,12 +59,18 @@ class TestFiles:
             assert decode(data).shape == (20, 12, 3)
             assert (found[0x010F], found.get(0x0112, 1)) == ("Maker", 1)
 
-    def test_exif_that_is_given_turns_the_picture(self) -> None:
+    def test_metadata_that_are_given_turn_the_picture(self) -> None:
         exif = Image.Exif()
         exif[0x0112] = 6
-        assert encode(RGB, exif=exif.tobytes()) == encode(
-            np.rot90(RGB, -1), exif=cscodec.info(encode(RGB, exif=exif.tobytes())).exif
-        )
+        xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/'
+        xmp += b'22-rdf-syntax-ns#"><rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" '
+        xmp += b'tiff:Orientation="6"/></rdf:RDF></x:xmpmeta>'
+        for metadata in ({"exif": exif.tobytes()}, {"xmp": xmp}):
+            data = encode(RGB, **metadata)
+            info = cscodec.info(data)
+            assert data == encode(np.rot90(RGB, -1), exif=info.exif, xmp=info.xmp)
+            assert info.exif is None or Exif(info.exif).take_orientation() == 1
+            assert info.xmp is None or b'Orientation="1"' in info.xmp
 
     def test_the_limit_of_pixels_is_that_of_the_caller(self, tmp_path: Path) -> None:
         path = tmp_path / "a.png"
@@ -126,6 +133,8 @@ class TestArrays:
         for kind in (np.float16, np.float32, np.float64):
             floats = generator.random((9, 11, 3)).astype(kind)
             assert encode(floats) == encode(img_as_ubyte(floats.astype(float)))
+        rounded = np.array([[-1e-9, 0.0, 0.5, 1 + 1e-9]])
+        assert encode(rounded) == encode(np.array([[0, 0, 128, 255]], np.uint8))
 
     @pytest.mark.parametrize(
         ("image", "message"),
