@@ -22,7 +22,15 @@ from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
 from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
 from cscodec.bitstream.steps import step_code, step_for_quality
-from cscodec.choices import DECODERS, SUBSAMPLINGS, UNQUANTISED_DECODERS, Decoder, Subsampling
+from cscodec.choices import (
+    DECODERS,
+    SUBSAMPLINGS,
+    TUNES,
+    UNQUANTISED_DECODERS,
+    Decoder,
+    Subsampling,
+    Tune,
+)
 from cscodec.decoding import Box, DecodingJob, Restoration
 from cscodec.encoding import EncodingJob, Settings
 from cscodec.errors import InvalidInputError, ModelMismatchError
@@ -44,6 +52,7 @@ def encode(
     *,
     quality: float | None = None,
     step: float | None = None,
+    tune: Tune = "visual",
     measurements: int | None = None,
     model: str | os.PathLike[str] | Model = "photo",
     subsampling: Subsampling = "auto",
@@ -73,6 +82,9 @@ def encode(
         default.
     step : float, optional
         Quantisation step Δ in units of a sample, 0.25..1000, instead of a quality.
+    tune : {"visual", "psnr"}
+        What the file is made for. "visual": coarser steps for finer detail, where the eye sees
+        errors less, and finer ones for colour. "psnr": equal steps, for the least squared error.
     measurements : int, optional
         Measurements per patch beside the mean; all that the model has by default.
     model : str, path or Model
@@ -113,6 +125,7 @@ def encode(
     ]
     arguments.whole_number("effort", effort, 0, 1)
     arguments.one_of("subsampling", subsampling, SUBSAMPLINGS)
+    arguments.one_of("tune", tune, TUNES)
     arguments.whole_number("max_pixels", max_pixels, 1)
     workers = arguments.workers_or_none(workers)
     if step is None:
@@ -128,7 +141,7 @@ def encode(
     picture = PictureRows(given.pixels)
     alpha = pack_alpha(_alpha_of(picture)) if picture.num_channels in (2, 4) else None
     extras = Extras(alpha, given.icc_profile, given.exif, given.xmp)
-    settings = Settings(subsampling, effort, measurements)
+    settings = Settings(tune, subsampling, effort, measurements)
     job = EncodingJob(picture, chosen, settings, extras, workers)
     num_pixels = picture.shape[0] * picture.shape[1]
     if not aims:

@@ -20,7 +20,7 @@ from cscodec.layout import PATCH_SIZE, num_layers
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
 from cscodec.restore.cells import Quantised
-from cscodec.restore.filters import check_filters, filters_for_step
+from cscodec.restore.filters import check_filters, filters_for
 from cscodec.restore.planes import restore_plane
 from cscodec.restore.reduced import block_synthesis, reduced_plane
 from cscodec.transform.colour import double, join_colours
@@ -64,10 +64,11 @@ class DecodingJob:
         self.systems = (model.luma, model.chroma)
         self.tables = model.coder_tables
         check_filters(model.filters)
-        steps = (parts.header.step, parts.header.chroma_step)
         self.filters = [
-            filters_for_step(model.filters[name], step) if name in model.filters else None
-            for name, step in zip(("luma", "chroma"), steps, strict=True)
+            filters_for(model.filters[name], *parts.header.step_and_tilt(plane))
+            if name in model.filters
+            else None
+            for plane, name in enumerate(("luma", "chroma"))
         ]
         self.restoration = restoration
         self.workers = workers
@@ -210,9 +211,11 @@ class DecodingJob:
             unit = 2 * patch if self._is_halved(number) else patch
             top, left = row * size // unit, column * size // unit
             first_row, first_column = max(0, top - margin), max(0, left - margin)
+            step, tilt = header.step_and_tilt(number)
             quantised = Quantised(
                 values=np.concatenate([np.concatenate(line, axis=1) for line in pieces[number]]),
-                step=header.step if number == 0 else header.chroma_step,
+                step=step,
+                tilt=tilt,
                 zero_cell=header.zero_cell / 64,
                 measurements=self.restoration.measurements,
             )

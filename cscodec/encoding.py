@@ -8,13 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
-from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT, scaled, step_code
+from cscodec.bitstream.steps import (
+    MIN_STEP,
+    STEP_UNIT,
+    TILT_UNIT,
+    measurement_steps,
+    scaled,
+    step_code,
+)
 from cscodec.bitstream.tiles import encode_tile
-from cscodec.choices import Subsampling
+from cscodec.choices import Subsampling, Tune
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
 from cscodec.rows import PictureRows
@@ -23,8 +31,29 @@ from cscodec.transform.measure import analyse_plane
 
 #: Below this step, chroma keeps its full size under subsampling="auto".
 _FULL_CHROMA_STEP = 6.0
-_CHROMA_STEP_RATIO = 1.0
-RATE_WEIGHT = 0.055  #: λ of the search for quantised values: squared steps per bit
+RATE_WEIGHT = 0.045  #: λ of the search for quantised values: squared steps per bit
+
+
+class StepRule(NamedTuple):
+    """How the steps of a file follow from that of its means of luma.
+
+    Attributes
+    ----------
+    chroma_ratio : float
+        Of the chroma planes' step to it.
+    tilts : tuple of float
+        Of the three planes: see :func:`cscodec.bitstream.steps.measurement_steps`.
+    """
+
+    chroma_ratio: float
+    tilts: tuple[float, float, float]
+
+
+#: decision 0020
+STEP_RULES: dict[Tune, StepRule] = {
+    "psnr": StepRule(1.0, (0.0, 0.0, 0.0)),
+    "visual": StepRule(0.85, (1.0625, 1.75, 1.75)),
+}
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
 
@@ -35,6 +64,7 @@ class Settings:
 
     Attributes
     ----------
+    tune : {"visual", "psnr"}
     subsampling : {"auto", "4:2:0", "4:4:4"}
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion.
@@ -42,6 +72,7 @@ class Settings:
         Per patch beside the mean.
     """
 
+    tune: Tune
     subsampling: Subsampling
     effort: int
     measurements: int
@@ -76,6 +107,7 @@ class EncodingJob:
     def header(self, code: int) -> Header:
         """Return the header of the file with this step, in 1/64."""
         step = code / STEP_UNIT
+        rule = STEP_RULES[self.settings.tune]
         height, width = self.picture.shape[:2]
         channels = self.picture.num_channels
         full = self.settings.subsampling == "4:4:4" or (
@@ -88,7 +120,9 @@ class EncodingJob:
             full_chroma=full and channels >= 3,
             measurements=self.settings.measurements,
             step_code=code,
-            chroma_step_code=step_code(min(max(step * _CHROMA_STEP_RATIO, MIN_STEP), MAX_STEP)),
+            chroma_step_code=step_code(max(step * rule.chroma_ratio, MIN_STEP)),
+            tilt_code=round(TILT_UNIT * rule.tilts[0]),
+            chroma_tilt_code=round(TILT_UNIT * rule.tilts[1]),
             zero_cell=round(64 * (ZERO_CELL if self.settings.effort > 0 else ROUNDED_CELL)),
             model_id=self.model.model_id,
         )
@@ -99,7 +133,7 @@ class EncodingJob:
 
         def encode_one(measured: list[Float32Array]) -> list[bytes]:
             wanted = [
-                scaled(plane, header.step if number == 0 else header.chroma_step)
+                scaled(plane, measurement_steps(*header.step_and_tilt(number)))
                 for number, plane in enumerate(measured)
             ]
             segments, _ = encode_tile(

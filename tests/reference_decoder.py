@@ -103,6 +103,8 @@ class Header:
     measurements: int
     step: int
     chroma_step: int
+    tilt: int
+    chroma_tilt: int
     zero_cell: int
     model_id: bytes
 
@@ -157,9 +159,9 @@ def read_chunks(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def read_header(payload: bytes) -> Header:
-    if len(payload) != 25:
+    if len(payload) != 27:
         raise FormatError("size of the header")
-    header = Header(*struct.unpack(">IIBBBBHHB8s", payload))
+    header = Header(*struct.unpack(">IIBBBBHHBBB8s", payload))
     for value, low, high in (
         (header.width, 1, 2**24 - 1),
         (header.height, 1, 2**24 - 1),

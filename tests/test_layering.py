@@ -59,9 +59,14 @@ ALLOWED: dict[str, set[str]] = {
 NEVER_AT_THE_TOP_OF = {"cli", "images", "plugins", "__init__", "__main__"}
 HEAVY = {"scipy", "skimage"}
 
-#: Folders and files that need an extra, and its name. Nothing outside imports what it brings, nor
-#: the folder.
-EXTRAS = {"learning/restorer": "restorer", "evaluation/charts.py": "report"}
+#: Folders and files that need an extra, and its name. Nothing outside imports them, nor what it
+#: brings.
+EXTRAS = {
+    "evaluation/charts.py": "report",
+    "learning/restorer": "restorer",
+    "plugins/numcodecs.py": "zarr",
+    "plugins/zarr.py": "zarr",
+}
 
 #: Packages of no extra of ours that are used where they are installed, and the one file that does.
 WHERE_INSTALLED = {"imagecodecs": "evaluation/codecs.py"}
@@ -126,13 +131,18 @@ def test_every_third_party_import_is_declared_and_every_dependency_used() -> Non
         assert [path for path in FILES if package in third_party(iter([path]))] == [PACKAGE / file]
 
 
+@pytest.mark.parametrize("name", set(EXTRAS.values()))
+def test_an_extra_is_what_its_files_import(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = declared(project["optional-dependencies"][name])
+    folders = [PACKAGE / folder for folder, needed in EXTRAS.items() if needed == name]
+    imported = third_party(path for path in FILES if any(map(path.is_relative_to, folders)))
+    assert imported - declared(project["dependencies"]) == extra
+
+
 @pytest.mark.parametrize("folder", EXTRAS)
 def test_what_only_an_extra_brings_stays_in_its_folder(folder: str) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extra = declared(project["optional-dependencies"][EXTRAS[folder]])
-    imported = third_party(path for path in FILES if path.is_relative_to(PACKAGE / folder))
-    assert imported - declared(project["dependencies"]) == extra
-    inside = f"cscodec.{folder.replace('/', '.')}"
+    inside = f"cscodec.{folder.removesuffix('.py').replace('/', '.')}"
     for path in FILES:
         if not path.is_relative_to(PACKAGE / folder):
             assert not [name for name in all_imports(path) if name.startswith(inside)], path

@@ -40,6 +40,7 @@ def encode(
         float | None,
         typer.Option("--step", min=0.25, max=1000, help="Quantisation step, instead of a quality."),
     ] = None,
+    tune: options.TuneName = "visual",
     bpp: Annotated[float | None, typer.Option("--bpp", help="Aim at these bits per pixel.")] = None,
     target_size: Annotated[
         str | None, typer.Option("--target-size", metavar="SIZE", help="Aim at bytes: 50k, 1.5M.")
@@ -97,6 +98,7 @@ def encode(
 
     settings = {
         **rate,
+        "tune": tune,
         "measurements": measurements,
         "model": load_model(model),  # fail before any picture is read
         "subsampling": subsampling,

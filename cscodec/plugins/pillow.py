@@ -36,6 +36,7 @@ _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _ENCODE_OPTIONS = (
     "quality",
     "step",
+    "tune",
     "measurements",
     "model",
     "subsampling",

@@ -45,6 +45,8 @@ FIELDS = [
     "measurements",
     "step_code",
     "chroma_step_code",
+    "tilt_code",
+    "chroma_tilt_code",
     "zero_cell",
     "model_id",
 ]
