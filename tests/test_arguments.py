@@ -167,7 +167,7 @@ class TestOptions:
             ({"quality": float("nan")}, "quality is nan"),
             ({"quality": 1j}, "quality is 1j"),
             ({"step": "3"}, "step is '3'"),
-            ({"measurements": 2.5}, "measurements is 2.5; allowed .* 1 to 63"),
+            ({"measurements": 2.5}, "measurements is 2.5; model .* allows 1 to 63"),
             ({"measurements": "5"}, "measurements is '5'"),
             ({"effort": 0.5}, "effort is 0.5"),
             ({"effort": None}, "effort is None"),
@@ -208,6 +208,13 @@ class TestOptions:
             ({"workers": -3}, "workers is -3"),
             ({"workers": 0}, "workers is 0"),
             ({"max_pixels": "many"}, "max_pixels is 'many'"),
+            ({"scale": "1/2"}, "scale is '1/2'"),
+            ({"scale": 0.3}, "scale is 0.3; allowed are"),
+            ({"out": "a.png"}, "out is of type str; .* uint8"),
+            ({"out": [[0]]}, "out is of type list"),
+            ({"out": np.empty((12, 20))}, "out is float64"),
+            ({"out": np.empty((20, 12), np.uint8)}, "out is uint8"),
+            ({"out": np.broadcast_to(np.uint8(0), (12, 20))}, "read-only"),
         ],
     )
     def test_decode(self, options: dict[str, Any], message: str) -> None:
@@ -219,6 +226,8 @@ class TestOptions:
         for function, given in ((cscodec.encode, GRAY), (cscodec.decode, encode(GRAY))):
             with pytest.raises(InvalidInputError, match="model is of type int"):
                 function(given, model=5)
+        with pytest.raises(InvalidInputError, match="model is of type NoneType"):
+            cscodec.load_model(None)  # type: ignore[arg-type]
 
     def test_numbers_of_numpy_are_numbers(self) -> None:
         options = {"quality": np.float32(50), "measurements": np.int64(9), "effort": np.uint8(0)}
