@@ -219,7 +219,9 @@ def picture_of(
         picture = image
     elif isinstance(image, Image.Image):
         picture = from_pillow(image)
-    elif isinstance(image, str | bytes | os.PathLike) or hasattr(image, "read"):
+    elif isinstance(image, bytes | bytearray | memoryview):
+        picture = read_picture(bytes(image), max_pixels=max_pixels)
+    elif isinstance(image, str | os.PathLike) or hasattr(image, "read"):
         picture = read_picture(image, max_pixels=max_pixels)
     else:
         picture = Picture(image)

@@ -32,8 +32,10 @@ class TestFiles:
         Image.fromarray(RGB).save(path)
         expected = encode(RGB)
         with open(path, "rb") as opened:
-            for image in (path, str(path), path.read_bytes(), opened, Image.open(path)):
+            for image in (path, str(path), opened, Image.open(path)):
                 assert encode(image) == expected
+        for kind in (bytes, bytearray, memoryview):
+            assert encode(kind(path.read_bytes())) == expected
 
     def test_decode_and_info_take_paths_and_files(self, tmp_path: Path) -> None:
         data = encode(RGB)
