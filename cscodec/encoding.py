@@ -31,28 +31,30 @@ from cscodec.transform.measure import analyse_plane
 
 #: Below this step, chroma keeps its full size under subsampling="auto".
 _FULL_CHROMA_STEP = 6.0
-RATE_WEIGHT = 0.045  #: λ of the search for quantised values: squared steps per bit
 
 
-class StepRule(NamedTuple):
-    """How the steps of a file follow from that of its means of luma.
+class Tuning(NamedTuple):
+    """What a tune stands for.
 
     Attributes
     ----------
     chroma_ratio : float
-        Of the chroma planes' step to it.
+        Of the chroma planes' step to luma's.
     tilts : tuple of float
         Of the three planes: see :func:`cscodec.bitstream.steps.measurement_steps`.
+    rate_weight : float
+        λ of the search for quantised values: squared steps per bit.
     """
 
     chroma_ratio: float
     tilts: tuple[float, float, float]
+    rate_weight: float
 
 
-#: decision 0020
-STEP_RULES: dict[Tune, StepRule] = {
-    "psnr": StepRule(1.0, (0.0, 0.0, 0.0)),
-    "visual": StepRule(0.85, (1.0625, 1.75, 1.75)),
+#: docs/decisions/0003 and 0020
+TUNINGS: dict[Tune, Tuning] = {
+    "psnr": Tuning(1.0, (0.0, 0.0, 0.0), 0.06),
+    "visual": Tuning(0.85, (1.0625, 1.75, 1.75), 0.045),
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
@@ -107,7 +109,7 @@ class EncodingJob:
     def header(self, code: int) -> Header:
         """Return the header of the file with this step, in 1/64."""
         step = code / STEP_UNIT
-        rule = STEP_RULES[self.settings.tune]
+        tuning = TUNINGS[self.settings.tune]
         height, width = self.picture.shape[:2]
         channels = self.picture.num_channels
         full = self.settings.subsampling == "4:4:4" or (
@@ -120,9 +122,9 @@ class EncodingJob:
             full_chroma=full and channels >= 3,
             measurements=self.settings.measurements,
             step_code=code,
-            chroma_step_code=step_code(max(step * rule.chroma_ratio, MIN_STEP)),
-            tilt_code=round(TILT_UNIT * rule.tilts[0]),
-            chroma_tilt_code=round(TILT_UNIT * rule.tilts[1]),
+            chroma_step_code=step_code(max(step * tuning.chroma_ratio, MIN_STEP)),
+            tilt_code=round(TILT_UNIT * tuning.tilts[0]),
+            chroma_tilt_code=round(TILT_UNIT * tuning.tilts[1]),
             zero_cell=round(64 * (ZERO_CELL if self.settings.effort > 0 else ROUNDED_CELL)),
             model_id=self.model.model_id,
         )
@@ -130,6 +132,7 @@ class EncodingJob:
     def file(self, code: int, *, keep: bool = False) -> bytes:
         """Return the file with this step, in 1/64; ``keep`` the measurements for the next."""
         header = self.header(code)
+        rate_weight = TUNINGS[self.settings.tune].rate_weight
 
         def encode_one(measured: list[Float32Array]) -> list[bytes]:
             wanted = [
@@ -140,7 +143,7 @@ class EncodingJob:
                 wanted,
                 self.model.coder_tables,
                 measurements=header.measurements,
-                rate_weight=RATE_WEIGHT if self.settings.effort > 0 else 0.0,
+                rate_weight=rate_weight if self.settings.effort > 0 else 0.0,
             )
             return segments
 

@@ -284,7 +284,7 @@ class Mixer:
         probability = SQUASH[clip(total >> 12, 2047) + 2048]
         bit = coder.bit(probability)
 
-        error = (10 * (65536 * bit - probability)) >> 4
+        error = (15 * (65536 * bit - probability)) >> 4
         for k, t in enumerate(logits):
             change = (t * error + 8192) >> 14
             u[k] = clip(u[k] + change, 2**19)

@@ -67,7 +67,7 @@ def test_measurements_of_the_restored_lie_in_their_cells(
 ) -> None:
     model = odd_model()  # its filters are nonsense: only the cells keep them from doing harm
     held = quantised(plane, model, measurements=measurements)
-    filters = filters_for(model.filters["luma"], STEP, tilt) if filtered else None
+    filters = filters_for(model.filters["luma"], STEP, 0) if filtered else None
     restored = restore_plane(held, model.luma, decoder, filters=filters)
     assert restored.shape == plane.shape
     assert_in_cells(restored, held, model.luma)

@@ -13,7 +13,7 @@ from cscodec.bitstream.steps import measurement_steps, scaled
 from cscodec.bitstream.tables import CoderTables
 from cscodec.bitstream.tiles import encode_tile
 from cscodec.choices import Tune
-from cscodec.encoding import RATE_WEIGHT, STEP_RULES, ZERO_CELL, measure_colours
+from cscodec.encoding import TUNINGS, ZERO_CELL, Tuning, measure_colours
 from cscodec.layout import NUM_MEASUREMENTS
 from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
@@ -53,7 +53,7 @@ def train_filters(
 
     def learn(job: tuple[Tune, float]) -> list[npt.NDArray[np.int16]]:
         tune, step = job
-        coded = [_coded(planes, tables, step, STEP_RULES[tune].tilts) for planes in measured]
+        coded = [_coded(planes, tables, step, TUNINGS[tune]) for planes in measured]
         return [
             fit_filters(_examples(coded, numbers, system), step)
             for numbers, system in (((0,), model.luma), ((1, 2), model.chroma))
@@ -66,13 +66,11 @@ def train_filters(
     return {"luma": luma, "chroma": chroma}
 
 
-def _coded(
-    planes: Measured, tables: CoderTables, step: float, tilts: Sequence[float]
-) -> list[_Coded]:
+def _coded(planes: Measured, tables: CoderTables, step: float, tuning: Tuning) -> list[_Coded]:
     """Planes as they were measured, and as a file holds them."""
-    kinds = list(zip(planes, tilts, strict=False))  # gray ones have one plane
+    kinds = list(zip(planes, tuning.tilts, strict=False))  # gray ones have one plane
     wanted = [scaled(plane, measurement_steps(step, tilt)) for plane, tilt in kinds]
-    values = encode_tile(wanted, tables, rate_weight=RATE_WEIGHT)[1]
+    values = encode_tile(wanted, tables, rate_weight=tuning.rate_weight)[1]
     return [
         (plane, Quantised(quantised, step, tilt, ZERO_CELL, NUM_MEASUREMENTS - 1))
         for (plane, tilt), quantised in zip(kinds, values, strict=True)

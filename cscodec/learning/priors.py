@@ -17,7 +17,7 @@ from cscodec.arrays import Array, Float32Array
 from cscodec.bitstream.steps import measurement_steps, scaled
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.bitstream.tiles import TileState, encode_with, magnitudes_at
-from cscodec.encoding import RATE_WEIGHT, STEP_RULES, measure_colours
+from cscodec.encoding import TUNINGS, measure_colours
 from cscodec.layout import (
     CHROMA,
     LAYERS,
@@ -40,8 +40,9 @@ Names = list[tuple[int, int]]  # of features: source, measurement
 #: Steps that predictors are fitted at, and the range that states are trained over.
 _FIT_STEPS = (8.0, 16.0, 28.0, 48.0)
 _STATE_STEPS = (10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0)
-_COUNT_CAP = 40  # how firmly a fresh tile believes the trained probabilities
+_COUNT_CAP = 16  # how firmly a fresh tile believes the trained probabilities
 _DEAD_ZONE_ROUNDING = 0.33  # what the rate-distortion search does on average
+_RATE_WEIGHT = 0.05  # of the search, between those of the tunes
 _LEAST_WEIGHT = 0.03  # of a feature, on the measurement that it says most of
 
 
@@ -72,8 +73,8 @@ def train_tables(
     """
     report = progress or (lambda _: None)
     measured = [
-        _in_steps(measure_colours(crop, model, full_chroma=False), rule.tilts)
-        for crop, rule in zip(crops, itertools.cycle(STEP_RULES.values()), strict=False)
+        _in_steps(measure_colours(crop, model, full_chroma=False), tuning.tilts)
+        for crop, tuning in zip(crops, itertools.cycle(TUNINGS.values()), strict=False)
     ]
     report(0.1)
     tables = {name: array.copy() for name, array in neutral_tables().as_mapping().items()}
@@ -119,7 +120,7 @@ def train_states(
         wanted = [scaled(plane, measurement_steps(step, 0)) for plane in pictures[index]]
         state = TileState([plane.shape[:2] for plane in wanted], frozen, NUM_MEASUREMENTS - 1)
         state.mixers = mixers[: len(wanted)]
-        encode_with(state, wanted, RATE_WEIGHT)
+        encode_with(state, wanted, _RATE_WEIGHT)
         report((done + 1) / len(jobs))
     for plane, mixer in enumerate(mixers):
         tables["slots"][plane] = mixer.slots >> 16
