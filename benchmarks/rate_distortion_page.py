@@ -111,7 +111,9 @@ def _by_picture(summary: Mapping[str, Any]) -> str:
         }
         if columns:
             names = next(iter(columns.values()))
-            rows = [[name, *(rates[name] for rates in columns.values())] for name in names]
+            rows: list[list[report.Cell]] = [
+                [name, *(rates[name] for rates in columns.values())] for name in names
+            ]
             tables.append(_signed_table(["", *columns], rows))
     return "\n\n".join(tables)
 
