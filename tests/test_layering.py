@@ -140,7 +140,8 @@ def test_an_extra_is_what_its_files_import(name: str) -> None:
     assert imported - declared(project["dependencies"]) == extra
 
 
-@pytest.mark.parametrize("folder", EXTRAS)
+# Charts load Matplotlib when they are drawn, and say then if it is missing.
+@pytest.mark.parametrize("folder", sorted(EXTRAS.keys() - {"evaluation/charts.py"}))
 def test_what_only_an_extra_brings_stays_in_its_folder(folder: str) -> None:
     inside = f"cscodec.{folder.removesuffix('.py').replace('/', '.')}"
     for path in FILES:
