@@ -97,7 +97,7 @@ def encode(
         makes more; or at least this PSNR in dB (over all colour samples), where the next coarser
         step makes less. (PSNR does not fall strictly: a step far coarser may reach it again.)
     icc_profile, exif, xmp : bytes, optional
-        In place of those that the picture has. The picture is turned as the EXIF says.
+        In place of those that the picture has. The picture is turned as EXIF or XMP says.
     max_pixels : int
         Refuse pictures in files that claim more.
     workers : int, optional
@@ -258,7 +258,8 @@ def decode(
     x, y, width, height = _reduced(box, reduction)
     restoration = Restoration(decoder, sparsity, used, reduction)
     job = DecodingJob(parts, chosen, restoration, workers, max_seconds)
-    out = _checked_output(out, (height, width), header.channels)
+    shape = (height, width) if header.channels == 1 else (height, width, header.channels)
+    out = arguments.output_array(out, shape)
     strips = job.strips((x, y, width, height))
     if header.has_alpha:
         strips = _with_alpha(strips, _alpha(parts, reduction)[y : y + height, x : x + width])
@@ -284,17 +285,6 @@ def _alpha(parts: Container, reduction: int) -> Pixels:
         return np.full((-(-height // reduction), -(-width // reduction)), 255, np.uint8)
     alpha = unpack_alpha(parts.alpha, width, height)
     return alpha if reduction == 1 else np.asarray(Image.fromarray(alpha).reduce(reduction))
-
-
-def _checked_output(out: Any, size: tuple[int, int], channels: int) -> Any:
-    shape = size if channels == 1 else (*size, channels)
-    if out is None:
-        return np.empty(shape, np.uint8)
-    if tuple(out.shape) != shape or out.dtype != np.uint8:
-        raise InvalidInputError(
-            f"out is {out.dtype} {tuple(out.shape)}; this picture needs uint8 {shape}"
-        )
-    return out
 
 
 def _reduced(box: Box, reduction: int) -> Box:
