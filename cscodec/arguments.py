@@ -208,7 +208,8 @@ def picture_of(
     picture = replace(picture, **given)
     if not exif:
         return picture
-    return upright(replace(picture, pixels=np.asarray(picture.pixels)))
+    pixels = picture.pixels if hasattr(picture.pixels, "shape") else np.asarray(picture.pixels)
+    return upright(replace(picture, pixels=pixels))
 
 
 def _kind(value: Any) -> str:
