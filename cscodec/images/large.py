@@ -1,17 +1,24 @@
-"""Large picture files, read some rows at a time: raw Netpbm, and TIFF in strips or tiles.
+"""Large picture files, some rows at a time: raw Netpbm, and TIFF in strips or tiles.
 
-Both give what :func:`cscodec.encode` slices like an array. Other kinds of files, and pictures with
-alpha, are read whole.
+What is read is sliced like an array by :func:`cscodec.encode`, what is written assigned to by
+:func:`cscodec.decode`. Other kinds of files, and pictures with alpha, are read whole.
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
 from PIL import Image
 
 from cscodec.arrays import Pixels
+from cscodec.errors import InvalidInputError
+from cscodec.images.exif import Exif
+from cscodec.images.picture import Picture
+from cscodec.images.tiff import FileTooLargeError, TiffWriter
 
 LARGE_PIXELS = 1 << 26  #: pictures of more pixels are read and written in parts, if they can be
 _MOST_BAND_BYTES = 1 << 28  #: of strips or tiles side by side, which are read at once
@@ -115,3 +122,65 @@ class TiffRows:
                         pixels[:, left:right] = part.reshape(pixels[:, left:right].shape)
             self._last = band, pixels
         return self._last[1]
+
+
+class WrittenRows:
+    """A file that is written from the top down; assigned to like an array of ``shape``.
+
+    Attributes
+    ----------
+    shape : (H, W) or (H, W, C)
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, shape: tuple[int, ...], write: Callable[[Pixels], object]) -> None:
+        self.shape = shape
+        self._write = write
+
+    def __setitem__(self, rows: slice, pixels: Pixels) -> None:
+        self._write(pixels)
+
+
+def can_be_written_in_parts(suffix: str, shape: tuple[int, ...], *, can_seek: bool) -> bool:
+    """Whether a picture is large, and its file can be written some rows at a time."""
+    if shape[0] * shape[1] <= LARGE_PIXELS:
+        return False
+    if suffix in (".tif", ".tiff"):
+        return can_seek
+    if shape[2:] not in ((), (3,)):
+        return False
+    return suffix in (".ppm", ".pnm") or (suffix == ".pgm" and not shape[2:])
+
+
+@contextmanager
+def written_rows(file: IO[bytes], suffix: str, picture: Picture) -> Iterator[WrittenRows]:
+    """Yield what to assign rows to, from the top, and finish the file.
+
+    Parameters
+    ----------
+    suffix : str
+        That :func:`can_be_written_in_parts` agrees to.
+    picture : Picture
+        Fitted to the format; of its pixels only the shape counts.
+
+    Raises
+    ------
+    InvalidInputError
+        If the format cannot hold so much.
+    """
+    shape = picture.pixels.shape
+    if suffix not in (".tif", ".tiff"):
+        kind = "P6" if shape[2:] else "P5"
+        file.write(f"{kind}\n{shape[1]} {shape[0]}\n255\n".encode())
+        yield WrittenRows(shape, lambda pixels: file.write(pixels.tobytes()))
+        return
+    writer = TiffWriter(file, shape, Exif(picture.exif) if picture.exif else None)
+    try:
+        yield WrittenRows(shape, writer.write)
+        writer.finish(picture.xmp, picture.icc_profile)
+    except (FileTooLargeError, struct.error) as error:
+        raise InvalidInputError(
+            f"a picture of {shape[1]} x {shape[0]} pixels cannot be written as {suffix} "
+            f"({error}); write .ppm instead"
+        ) from error

@@ -28,7 +28,10 @@ _PROGRAMS = tuple(
 )
 _STRIP_BYTES = 1 << 20
 _MOST_BYTES = 1 << 32
-_TOO_LARGE = "TIFF files end at 4 GB"
+
+
+class FileTooLargeError(ValueError):
+    """A file that would be larger than its format allows."""
 
 
 def carried_fields(exif: Exif) -> tuple[dict[int, Field], list[int]]:
@@ -59,7 +62,7 @@ def tiff_file(pixels: Pixels, exif: Exif | None, xmp: bytes | None, icc: bytes |
 
     Raises
     ------
-    ValueError, struct.error
+    FileTooLargeError, struct.error
         If it would be larger than 4 GB.
     """
     file = io.BytesIO()
@@ -96,7 +99,7 @@ class TiffWriter:
 
         Raises
         ------
-        ValueError
+        FileTooLargeError
             If the file would be larger than 4 GB.
         """
         pixels = np.concatenate([*self._waiting, pixels]) if self._waiting else pixels
@@ -110,7 +113,7 @@ class TiffWriter:
 
         Raises
         ------
-        ValueError, struct.error
+        FileTooLargeError, struct.error
             If the file would be larger than 4 GB.
         """
         for pixels in self._waiting:
@@ -126,7 +129,7 @@ class TiffWriter:
         place = file.tell()
         directory = bytes(pack_directory(order, fields, place))
         if place + len(directory) >= _MOST_BYTES:
-            raise ValueError(_TOO_LARGE)
+            raise FileTooLargeError("TIFF files end at 4 GB")
         file.write(directory)
         file.seek(4)
         file.write(struct.pack(f"{order}I", place))
@@ -136,7 +139,7 @@ class TiffWriter:
         self._offsets.append(self._file.tell())
         self._sizes.append(len(strip))
         if self._offsets[-1] + len(strip) >= _MOST_BYTES:
-            raise ValueError(_TOO_LARGE)
+            raise FileTooLargeError("TIFF files end at 4 GB")
         self._file.write(strip)
 
     def _structure(self) -> dict[int, Field]:
