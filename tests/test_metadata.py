@@ -25,7 +25,7 @@ from cscodec.images import (
     write_picture,
 )
 from cscodec.images.directories import Directories
-from cscodec.images.exif import gathered
+from cscodec.images.exif import Exif, gathered
 from cscodec.images.metadata import oriented
 
 RNG = np.random.default_rng(0)
@@ -222,6 +222,28 @@ def test_metadata_in_texts_of_a_png_are_found(name: str) -> None:
     assert opened(write_picture(picture, "png")).getexif().get(ORIENTATION, 1) == 1
 
 
+def box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", 8 + len(content)) + kind + content
+
+
+def test_metadata_of_jpeg_2000_are_found() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(PIXELS).save(buffer, "JPEG2000")
+    data = buffer.getvalue()
+    header, end = data.index(b"jp2h") - 4, data.index(b"jp2c") - 4
+    profile = box(b"colr", b"\2\0\0" + b"profile")
+    size = struct.unpack_from(">I", data, header)[0] + len(profile)
+    xmp = bytes.fromhex("be7acfcb97a942e89c71999491e3afac") + XMP_6
+    exif = b"JpgTiffExif->JP2" + exif_blocks.block(exif_blocks.MAKE, prefix=b"")
+    whole = data[:header] + struct.pack(">I", size) + data[header + 4 : end] + profile
+    whole += box(b"uuid", xmp) + box(b"uuid", exif) + data[end:]
+    picture = read_picture(whole)
+    assert np.array_equal(picture.pixels, np.rot90(PIXELS, -1))
+    assert picture.icc_profile == b"profile"
+    assert picture.exif == exif_blocks.block(exif_blocks.MAKE, prefix=b"")
+    assert picture.xmp == XMP_6.replace(b'"6"', b'"1"')
+
+
 @pytest.mark.parametrize("value", [1, 6])
 def test_thumbnails_are_dropped(value: int) -> None:
     thumbnail = b"\xff\xd8 a thumbnail \xff\xd9"
@@ -286,6 +308,15 @@ def test_resolution_of_the_file_counts_more_than_that_of_its_exif() -> None:
     assert read_picture(jpeg(exif_blocks.block(exif_blocks.MAKE))).exif == exif_blocks.block(
         exif_blocks.MAKE
     )
+
+
+def test_a_thumbnail_goes_where_the_resolution_is_stored_anew() -> None:
+    exif = exif_blocks.block(exif_blocks.MAKE, exif_blocks.EXIF, thumbnail=b"\xff\xd8 thumbnail")
+    picture = read_picture(jpeg(exif, dpi=(96, 96)))
+    assert picture.exif is not None
+    assert b"thumbnail" not in picture.exif
+    assert picture.exif.index(exif_blocks.NOTE) == exif.index(exif_blocks.NOTE)
+    assert Exif(picture.exif).resolution() == (96, 96)
 
 
 def png_with(*chunks: tuple[bytes, bytes]) -> bytes:
@@ -361,7 +392,9 @@ def test_strip(order: str) -> None:
     assert stripped(picture, parse_strip("EXIF, icc")).xmp == xmp
     with pytest.raises(InvalidInputError, match="'gpx' cannot be stripped; choose from exif"):
         parse_strip("exif,gpx")
-    assert stripped(Picture(PIXELS, xmp=b"<GPS http://ns.adobe.com/exif/1.0/"), {"gps"}).xmp is None
+    damaged = stripped(Picture(PIXELS, xmp=b"<GPS http://ns.adobe.com/exif/1.0/"), {"gps"})
+    assert damaged.xmp is None
+    assert "XMP" in damaged.left_out[0]
 
 
 @pytest.mark.parametrize(("byte_order", "is_big"), [("<", False), (">", False), ("<", True)])
@@ -377,6 +410,16 @@ def test_descriptions_of_a_tiff_travel(byte_order: Any, is_big: bool) -> None:
     found = opened(write_picture(picture, "jpg")).getexif()
     assert found[315] == "An artist"
     assert found[0x9C9B] == b"t\0i\0"
+
+
+def test_hostile_xmp_takes_a_time_of_its_length() -> None:
+    for hostile in (
+        b"tiff:Orientation " * 20_000,
+        b"tiff:Orientation" + b" " * 300_000,
+        b"<tiff:Orientation " + b"a" * 300_000,
+        b'xmlns:a="http://ns.adobe.com/tiff/1.0/" Orientation' * 5_000,
+    ):
+        assert upright(Picture(PIXELS, xmp=hostile)).xmp == hostile
 
 
 def test_directories_that_repeat_one_value_do_not_multiply_it() -> None:

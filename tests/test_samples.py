@@ -14,7 +14,15 @@ from PIL import Image, ImageCms
 from test_images import png, png_chunk, random_pixels, saved, sixteen_bit_files
 
 from cscodec.errors import InvalidInputError
-from cscodec.images import Picture, fitted, parse_colour, read_picture, reading, write_picture
+from cscodec.images import (
+    Picture,
+    fitted,
+    headers,
+    parse_colour,
+    read_picture,
+    reading,
+    write_picture,
+)
 from cscodec.images.headers import bits_per_sample
 
 PIXELS = random_pixels(24, 40, 3)
@@ -51,6 +59,16 @@ def test_a_header_with_a_large_comment_is_read(form: bytes) -> None:
     deep = header.replace(b"255", b"65535")
     with pytest.raises(InvalidInputError, match="16 bits per sample"):
         read_picture(deep + 2 * PIXELS.tobytes())
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 7])
+def test_words_and_comments_may_be_cut_anywhere(
+    block_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "_BLOCK_BYTES", block_bytes)
+    for text in (b"P6 40 24 65535\n", b"P6#a\r40\n#65 b # c\n24#\n  65535", b"P2 4 2\n#\n1023 "):
+        assert bits_per_sample("PPM", io.BytesIO(text)) == (10 if b"P2" in text else 16)
+    assert bits_per_sample("PPM", io.BytesIO(b"P5 1 1 255 " + b"#" * 9)) == 8
 
 
 @pytest.mark.parametrize(
@@ -113,6 +131,14 @@ def test_signed_jpeg_2000_is_refused() -> None:
     data[data.index(b"\xff\x4f\xff\x51") + 42] |= 0x80
     with pytest.raises(InvalidInputError, match=r"signed samples.*convert"):
         read_picture(bytes(data))
+
+
+def test_jpeg_2000_of_five_components_is_refused_as_that() -> None:
+    data = jpeg_2000()
+    at = data.index(b"\xff\x4f\xff\x51") + 4
+    five = struct.pack(">H", 53) + data[at + 2 : at + 36] + struct.pack(">H", 5) + b"\7\1\1" * 5
+    with pytest.raises(InvalidInputError, match="5 samples per pixel"):
+        read_picture(data[:at] + five + data[at + 47 :])
 
 
 def tiff(pixels: Any, **options: Any) -> bytes:

@@ -56,7 +56,7 @@ def _not_carried(image: Image.Image, file: IO[bytes]) -> list[str]:
             names.append("the part of its XMP beyond 64 KB")
     if 0x0404 in image.info.get("photoshop", {}):
         names.append("IPTC")
-    if image.info.get("comment"):
+    if image.info.get("comment") and image.format != "JPEG2000":  # the encoder's name, mostly
         names.append("the comment")
     texts = [key for key in getattr(image, "text", {}) if not _is_known_text(key)]
     if texts:
@@ -91,8 +91,7 @@ def resolution(image: Image.Image) -> tuple[float, float] | None:
         return None
     with suppress(TypeError, ValueError, ArithmeticError):
         across, down = (float(value) for value in image.info.get("dpi", ()))
-        if 0.1 <= across <= 400_000 and 0.1 <= down <= 400_000:
-            return across, down
+        return across, down
     return None
 
 
@@ -100,7 +99,7 @@ def with_resolution(
     exif: bytes | None, pixels_per_inch: tuple[float, float] | None
 ) -> bytes | None:
     """Put a format's own resolution into the EXIF, where it can travel."""
-    if pixels_per_inch is None:
+    if not pixels_per_inch or not all(0.1 <= value <= 400_000 for value in pixels_per_inch):
         return exif
     if exif is None:
         return Exif.of(resolution_fields("<", pixels_per_inch)).tobytes()

@@ -169,7 +169,8 @@ class Exif:
         return found
 
     def _rewrite(self, fields: Fields) -> None:
-        """Replace the first directory."""
+        """Replace the first directory; the second, which it led to, goes."""
+        self.drop_thumbnail()
         self._clear(self.directories.first, self._next_at + 4)
         self.block += bytes(len(self.block) % 2)
         at = len(self.block)
@@ -256,8 +257,8 @@ def gathered(directories: Directories, page: int) -> tuple[bytes | None, list[in
                 continue
             try:
                 if tag in DIRECTORIES:
-                    offset = directories.numbers(entry)[0]
-                    if depth < 2 and (inner := below(offset, None, depth + 1)):
+                    (place, *_) = directories.numbers(entry)
+                    if depth < 2 and (inner := below(place, None, depth + 1)):
                         fields[tag] = inner
                     continue
                 room -= entry.size

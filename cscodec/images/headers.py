@@ -7,6 +7,7 @@ refused.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +24,7 @@ _NEW_SUBFILE, _INK_SET = 254, 332
 _TIFF_TAGS = (_BITS, _PHOTOMETRIC, _SAMPLES, _SAMPLE_FORMAT, _EXTRA, _NEW_SUBFILE, _INK_SET)
 _SAMPLE_FORMATS = {2: "signed", 3: "floating-point", 5: "complex", 6: "complex floating-point"}
 _COLOURS_OF = {0: 1, 1: 1, 2: 3, 3: 1, 5: 4, 6: 3, 8: 3, 9: 3, 10: 3}
+_COMMENT, _BLOCK_BYTES = re.compile(rb"#[^\r\n]*"), 1 << 16
 _CODESTREAM = b"\xff\x4f\xff\x51"  #: JPEG 2000's first two markers, SOC and SIZ
 IMAGE_PROPERTIES = ((b"meta", 4), (b"iprp", 0), (b"ipco", 0))
 
@@ -41,21 +43,17 @@ def bits_per_sample(kind: str, file: IO[bytes], page: int = 0) -> int:
     ValueError
         If the header that says so is not found or makes no sense.
     """
-    find = _DEPTHS.get(kind)
     if kind == "TIFF":
-        return tiff_bits(tiff_tags(file, page))
+        return _tiff_bits(file, page)
+    find = _DEPTHS.get(kind)
     return 8 if find is None else find(file)
 
 
-def tiff_tags(file: IO[bytes], page: int = 0) -> dict[int, tuple[int, ...]]:
-    """Return the tags of a TIFF's page that say what its samples are."""
+def _tiff_bits(file: IO[bytes], page: int) -> int:
     directories = Directories(file)
     entries, _ = directories.directory(directories.page(page))
-    return {tag: directories.numbers(entries[tag]) for tag in _TIFF_TAGS if tag in entries}
-
-
-def tiff_bits(tags: Mapping[int, tuple[int, ...]]) -> int:
-    """Return the bits per sample of a TIFF's page, or refuse it, see :func:`bits_per_sample`."""
+    found = {tag: directories.numbers(entries[tag]) for tag in _TIFF_TAGS if tag in entries}
+    tags = {tag: numbers for tag, numbers in found.items() if numbers}
     for sample_format in tags.get(_SAMPLE_FORMAT, ()):
         if sample_format in _SAMPLE_FORMATS:
             bits = max(tags.get(_BITS, (1,)))
@@ -79,7 +77,7 @@ def tiff_bits(tags: Mapping[int, tuple[int, ...]]) -> int:
         )
     if tags.get(_INK_SET, (1,))[:1] == (2,) and photometric == 5:
         raise Unsupported("its inks are not CMYK; convert it to sRGB first")
-    if tags.get(_NEW_SUBFILE, (0,))[0] & 1:
+    if page == 0 and tags.get(_NEW_SUBFILE, (0,))[0] & 1:
         raise Unsupported(
             "its first page is a thumbnail of a picture that is stored elsewhere in it, as in raw "
             "files; convert it with the program it is made for"
@@ -128,30 +126,29 @@ def _unknown(reason: str) -> int:
 
 
 def _words(file: IO[bytes]) -> Iterator[bytes]:
-    word, in_comment = bytearray(), False
-    while block := file.read(1 << 16):
-        for value in block:
-            byte = bytes((value,))
-            if in_comment:
-                in_comment = byte not in b"\r\n"
-            elif byte == b"#":
-                in_comment = True
-            elif byte in b" \t\n\v\f\r":
-                if word:
-                    yield bytes(word)
-                word.clear()
-            else:
-                word += byte
-                if len(word) > 16:
-                    return
-    if word:
-        yield bytes(word)
+    """Yield the words of a text, without comments, which go from # to the end of a line."""
+    rest = b""  # the beginning of a word or a comment that goes on
+    while block := file.read(_BLOCK_BYTES):
+        text = rest + block
+        words = _COMMENT.sub(b" ", text).split()
+        if b"#" in re.split(rb"[\r\n]", text)[-1]:
+            rest = b"#"
+        else:
+            rest = b"" if text[-1:].isspace() else words.pop()[:99]
+        yield from words
+    if rest not in (b"", b"#"):
+        yield rest
 
 
 def _jpeg_2000_bits(file: IO[bytes]) -> int:
     depths, signed = jpeg_2000_depths(file)
     if signed:
         raise Unsupported("signed samples have no fixed range; convert it to 8 bits first")
+    if len(depths) > 4:
+        raise Unsupported(
+            f"{len(depths)} samples per pixel, where gray or colours with or without alpha have 1 "
+            "to 4; write the others to files of their own first"
+        )
     return max(depths)
 
 

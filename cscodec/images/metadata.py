@@ -81,7 +81,7 @@ def stripped(picture: Picture, parts: Iterable[str]) -> Picture:
     XMP whose position cannot be removed is left out whole.
     """
     icc_profile, exif, xmp = picture.icc_profile, picture.exif, picture.xmp
-    parts = set(parts)
+    parts, left_out = set(parts), []
     if "gps" in parts:
         if exif:
             try:
@@ -91,7 +91,10 @@ def stripped(picture: Picture, parts: Iterable[str]) -> Picture:
             except ValueError:
                 exif = None
         xmp = xmp and xmp_properties.without_position(xmp_properties.as_utf8(xmp))
+        if picture.xmp and xmp is None:
+            left_out.append("XMP, from which the position alone cannot be removed")
     return picture.but(
+        *left_out,
         icc_profile=None if "icc" in parts else icc_profile,
         exif=None if "exif" in parts else exif,
         xmp=None if "xmp" in parts else xmp,

@@ -23,7 +23,7 @@ from PIL import Image, UnidentifiedImageError
 
 from cscodec.errors import InvalidInputError
 from cscodec.images.carried import carried_metadata
-from cscodec.images.headers import Unsupported, bits_per_sample, tiff_bits, tiff_tags
+from cscodec.images.headers import Unsupported, bits_per_sample
 from cscodec.images.large import rows_of
 from cscodec.images.metadata import upright
 from cscodec.images.picture import Picture
@@ -56,6 +56,9 @@ PICTURE_SUFFIXES = frozenset(
     for suffix in suffixes
 )
 _pillow_lock = threading.Lock()
+# Of a stream, which may have no end.
+_PIECE = 1 << 20
+_MOST_BYTES_PER_PIXEL, _MOST_OTHER_BYTES = 16, 64 << 20
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def read_picture(
         return _read(io.BytesIO(source), "picture", wanted)
     if not isinstance(source, (str, os.PathLike)):
         name = getattr(source, "name", None)
-        file = io.BytesIO(source.read())
+        file = io.BytesIO(stream_bytes(source, max_pixels))
         return _read(file, name if isinstance(name, str) else "picture", wanted)
     name = os.fspath(source)
     try:
@@ -109,13 +112,37 @@ def read_picture(
         if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
             raise InvalidInputError(f"{name}: is a device, not a picture")
         with open(name, "rb") as opened:
-            seekable = opened if opened.seekable() else io.BytesIO(opened.read())
+            seekable = opened if opened.seekable() else io.BytesIO(stream_bytes(opened, max_pixels))
             return _read(seekable, name, wanted)
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
         reason = getattr(error, "strerror", None) or str(error)
         raise InvalidInputError(f"{name}: cannot be read: {reason}") from error
+
+
+def stream_bytes(stream: IO[bytes], max_pixels: int) -> bytes:
+    """Read a stream: what it begins with if that is no picture, and a picture up to a limit.
+
+    Raises
+    ------
+    InvalidInputError
+        If it goes on beyond what ``max_pixels`` can take.
+    """
+    data = bytearray(stream.read(_PIECE))
+    prefix = bytes(data[:16])
+    accepting = [Image.OPEN[name][1] for name in _openable()]
+    if prefix[4:8] != b"ftyp" and not any(accepts and accepts(prefix) for accepts in accepting):
+        return bytes(data)
+    most = max_pixels * _MOST_BYTES_PER_PIXEL + _MOST_OTHER_BYTES
+    while piece := stream.read(_PIECE):
+        data += piece
+        if len(data) > most:
+            raise InvalidInputError(
+                f"goes on after {most} bytes, more than a picture of {max_pixels} pixels takes; "
+                "raise the limit (--max-pixels) if you trust it"
+            )
+    return bytes(data)
 
 
 def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:
@@ -225,8 +252,8 @@ def _why_not_identified(file: IO[bytes], head: bytes) -> str:
         if accept is None or accept(head[:16]) is not True:
             continue
         try:
+            bits = bits_per_sample(name, file)
             if name == "TIFF":
-                bits = tiff_bits(tiff_tags(file))
                 return f"a TIFF of this kind ({bits} bits per sample) is not supported; {_CONVERT}"
             file.seek(0)
             with _pillow_limit_lifted():

@@ -16,15 +16,17 @@ from typing import IO
 import numpy as np
 
 from cscodec.arrays import Pixels
-from cscodec.images.directories import BYTE, SHORT, UNDEFINED, Field, pack_directory
+from cscodec.images.directories import BYTE, LONG, SHORT, UNDEFINED, Field, pack_directory
 from cscodec.images.exif import DESCRIPTIVE, Exif
 
 _DESCRIPTION = 0x010E
 #: Descriptions by which programs recognise stacks of their own: the size in them is the source's.
-_PROGRAMS_OWN = re.compile(rb"\s*([{<\[#]|shape=|ImageJ=|Aperio |state\.|SCANIMAGE|EPICS )|.*OME>")
+_PROGRAMS_OWN = re.compile(
+    rb"^\s*([{<\[#]|shape=|ImageJ=|Aperio |state\.|SCANIMAGE|EPICS )|OME>|scanimage\.SI"
+)
 _SOFTWARE = 0x0131
-_PROGRAMS = tuple(
-    b"MetaSeries,SI.,TVX TIFF,IndicaLabs,PerkinElmer,Philips,ISS ,EPICS ,ScanOutput".split(b",")
+_PROGRAMS = re.compile(
+    rb"^(MetaSeries|SI\.|TVX TIFF|IndicaLabs|PerkinElmer|Philips|ISS |EPICS |ScanOutput)|Ventana"
 )
 _STRIP_BYTES = 1 << 20
 _MOST_BYTES = 1 << 32
@@ -53,8 +55,8 @@ def carried_fields(exif: Exif) -> tuple[dict[int, Field], list[int]]:
 def _is_free(tag: int, field: Field) -> bool:
     """Whether a field is free to travel, so that no reader takes the file for a program's own."""
     if tag == _DESCRIPTION:
-        return _PROGRAMS_OWN.match(field.data.replace(b"\n", b" ")) is None
-    return tag != _SOFTWARE or not field.data.startswith(_PROGRAMS)
+        return _PROGRAMS_OWN.search(field.data) is None
+    return tag != _SOFTWARE or _PROGRAMS.search(field.data) is None
 
 
 def tiff_file(pixels: Pixels, exif: Exif | None, xmp: bytes | None, icc: bytes | None) -> bytes:
@@ -150,7 +152,7 @@ class TiffWriter:
             return Field(SHORT, len(values), struct.pack(f"{order}{len(values)}H", *values))
 
         def longs(*values: int) -> Field:
-            return Field(4, len(values), struct.pack(f"{order}{len(values)}I", *values))
+            return Field(LONG, len(values), struct.pack(f"{order}{len(values)}I", *values))
 
         fields = {
             256: longs(self._shape[1]),

@@ -31,6 +31,7 @@ _DANGLING = (
     ("http://ns.google.com/photos/1.0/image/", ""),
     ("http://ns.google.com/photos/dd/1.0/device/", ""),
 )
+_MOST_BYTES = 1 << 22
 _POSITION = ((_EXIF, "GPS"),)
 
 
@@ -46,6 +47,8 @@ def as_utf8(xmp: bytes) -> bytes:
 
 def take_orientation(xmp: bytes) -> tuple[int, bytes]:
     """Return the orientation, 1..8, or 0 if there is none, and the XMP with it set to 1."""
+    if b"Orientation" not in xmp:
+        return 0, xmp
     found = _number(xmp, _TIFF, "tiff", "Orientation").search(xmp)
     if found is None:
         return 0, xmp
@@ -61,7 +64,8 @@ def with_size(xmp: bytes, width: int, height: int) -> bytes:
         (_EXIF, "exif", "PixelXDimension", width),
         (_EXIF, "exif", "PixelYDimension", height),
     ):
-        xmp = _with_number(xmp, namespace, prefix, name, value)
+        if name.encode() in xmp:
+            xmp = _with_number(xmp, namespace, prefix, name, value)
     return xmp
 
 
@@ -77,10 +81,13 @@ def without_position(xmp: bytes) -> bytes | None:
 
 def _number(xmp: bytes, namespace: str, prefix: str, name: str) -> re.Pattern[bytes]:
     """Find a numeric property, an attribute or an element, whatever prefix its namespace has."""
-    declared = re.findall(rb"xmlns:([\w.-]+)\s*=\s*[\"']" + re.escape(namespace).encode(), xmp)
-    prefixes = b"|".join(re.escape(each) for each in {prefix.encode(), *declared})
-    start = rb"(\b(?:%s):%s\s*(?:=\s*[\"']\s*|(?:\s[^<>]*)?>\s*))" % (prefixes, name.encode())
-    return re.compile(start + rb"(\d+)")
+    # All repetitions have an end, as hostile XMP would else take a time of its length squared.
+    uri = re.escape(namespace).encode()
+    declared = re.findall(rb"xmlns:([\w.-]{1,40})\s{0,9}=\s{0,9}[\"']" + uri, xmp)
+    prefixes = b"|".join(map(re.escape, sorted({prefix.encode(), *declared[:8]})))
+    gap = rb"\s{0,99}"
+    value = rb"%s(?:=%s[\"']%s|(?:\s[^<>]{0,99})?>%s)" % (gap, gap, gap, gap)
+    return re.compile(rb"(\b(?:%s):%s%s)(\d{1,20})" % (prefixes, name.encode(), value))
 
 
 def _with_number(xmp: bytes, namespace: str, prefix: str, name: str, value: int) -> bytes:
@@ -91,7 +98,8 @@ def _with_number(xmp: bytes, namespace: str, prefix: str, name: str, value: int)
 def _without(xmp: bytes, properties: tuple[tuple[str, str], ...]) -> bytes | None:
     if not any(namespace.encode() in xmp for namespace, _ in properties):
         return xmp
-    if b"<!DOCTYPE" in xmp:  # XMP has none; entities could grow without bound
+    # XMP has no DOCTYPE, whose entities could grow without bound; parsed, it is 100 times as large.
+    if b"<!DOCTYPE" in xmp or len(xmp) > _MOST_BYTES:
         return None
 
     def is_unwanted(node: Any) -> bool:
