@@ -156,6 +156,10 @@ class TestNumcodecs:
         array[:] = pixels
         np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "a.zarr"))[:], restored)
 
+    def test_other_types_are_refused(self) -> None:
+        with pytest.raises(InvalidInputError, match="dtype float32; allowed is uint8"):
+            numcodecs.get_codec({"id": "cscodec"}).encode(np.zeros((8, 8), np.float32))
+
     def test_order_f_is_refused(self, pixels: Pixels) -> None:
         with pytest.raises(InvalidInputError, match="make it with order 'C'"):
             numcodecs.get_codec({"id": "cscodec"}).encode(np.asfortranarray(pixels))
