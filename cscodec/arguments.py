@@ -226,8 +226,9 @@ def picture_of(
     else:
         picture = Picture(image)
     picture = replace(picture, **given)
-    if take_orientation(picture)[0] == 1:
-        return picture
+    orientation, tidied = take_orientation(picture)
+    if orientation == 1:
+        return tidied
     return upright(replace(picture, pixels=np.asarray(picture.pixels)))
 
 

@@ -97,8 +97,7 @@ def encode(
         makes more; or at least this PSNR in dB (over all colour samples), where the next coarser
         step makes less. (PSNR does not fall strictly: a step far coarser may reach it again.)
     icc_profile, exif, xmp : bytes, optional
-        In place of those that the picture has, stored as they are; but if EXIF or XMP ask for
-        turning, the picture is turned and they say 1.
+        In place of those that the picture has. The picture is turned as EXIF or XMP says.
     max_pixels : int
         Refuse pictures in files that claim more.
     workers : int, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,6 +42,16 @@ def block(*tags: Tag, order: str = "<", thumbnail: bytes = b"", prefix: bytes = 
         second = [(0x0112, 3, 1, 6), (0x0201, 4, 1, at + 42), (0x0202, 4, 1, len(thumbnail))]
         first += directory(second, at, order) + thumbnail
     return prefix + magic + first
+
+
+def with_other_exif(data: bytes, old: bytes, new: bytes) -> bytes:
+    """A .csc file with other EXIF of the same length, which no encoder of ours would store."""
+
+    def chunk_end(payload: bytes) -> bytes:
+        return payload + zlib.crc32(b"e" + payload).to_bytes(4, "big")
+
+    assert data.count(chunk_end(old)) == 1
+    return data.replace(chunk_end(old), chunk_end(new))
 
 
 MAKE: Tag = (0x010F, 2, 6, b"Maker\0")

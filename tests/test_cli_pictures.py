@@ -44,11 +44,15 @@ def test_exif_does_not_rule_a_tiff(run: Run, kind: str, region: tuple[str, ...])
 @pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "tif", "bmp"])
 def test_photos_come_out_upright(run: Run, suffix: str) -> None:
     save_photo("a.jpg")
-    # A file made in Python holds pixels and EXIF as they were given.
+    # In Python too, and in files whose encoder did not turn them.
     turned = np.ascontiguousarray(np.rot90(UPRIGHT))
     Path("b.csc").write_bytes(cscodec.encode(turned, exif=PHONE))
+    upright = exif_blocks.block((ORIENTATION, 3, 1, 1))
+    data = cscodec.encode(turned, exif=upright)
+    turning = exif_blocks.block((ORIENTATION, 3, 1, 6))
+    Path("c.csc").write_bytes(exif_blocks.with_other_exif(data, upright, turning))
     assert run("encode", "a.jpg").code == 0
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         assert run("decode", f"{name}.csc", "-o", f"out/{name}.{suffix}").code == 0
         with Image.open(f"out/{name}.{suffix}") as image:
             assert image.size == (40, 24)

@@ -63,7 +63,8 @@ def test_pillow_keeps_metadata() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "shape"), [("1", (24, 24)), ("P", (24, 24, 3)), ("PA", (24, 24, 4))]
+    ("mode", "shape"),
+    [("1", (24, 24)), ("P", (24, 24, 3)), ("PA", (24, 24, 4)), ("YCbCr", (24, 24, 3))],
 )
 def test_pillow_converts_modes_that_lose_nothing(mode: str, shape: tuple[int, ...]) -> None:
     buffer = io.BytesIO()
@@ -204,9 +205,11 @@ def test_pillow_says_what_it_leaves_out() -> None:
 
 
 def turned_file(path: Path) -> Path:
-    """A file made in Python, whose EXIF asks for turning."""
-    exif = exif_blocks.block((ORIENTATION, 3, 1, 6))
-    path.write_bytes(cscodec.encode(np.ascontiguousarray(np.rot90(UPRIGHT)), exif=exif))
+    """A file as another encoder might make it: its EXIF asks for turning."""
+    exif = exif_blocks.block((ORIENTATION, 3, 1, 1))
+    data = cscodec.encode(np.ascontiguousarray(np.rot90(UPRIGHT)), exif=exif)
+    turning = exif_blocks.block((ORIENTATION, 3, 1, 6))
+    path.write_bytes(exif_blocks.with_other_exif(data, exif, turning))
     return path
 
 
@@ -279,3 +282,50 @@ def test_pillow_refuses_what_it_cannot_save(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="lossless"):
         image.save(tmp_path / "a.csc", lossless=True)
     assert not (tmp_path / "a.csc").exists()
+
+
+def large() -> Image.Image:
+    ramp = np.add.outer(np.arange(300), np.arange(500)) * 0.3
+    return csc(Image.fromarray(np.repeat(ramp.astype(np.uint8)[..., None], 3, axis=2)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "size"),
+    [
+        ((500, 300), (500, 300)),
+        ((251, 150), (500, 300)),
+        ((250, 150), (250, 150)),
+        ((100, 100), (250, 150)),
+        ((100, 75), (125, 75)),
+        ((10, 10), (63, 38)),
+        ((1, 1), (63, 38)),
+    ],
+)
+def test_pillow_drafts(asked: tuple[int, int], size: tuple[int, int]) -> None:
+    whole, image = large(), large()
+    result = image.draft(None, asked)
+    assert image.size == size
+    if size == (500, 300):
+        assert result is None
+    else:
+        assert result is not None
+        assert result[0] == "RGB"
+        box = result[1]
+        assert (np.ceil(box[2]), np.ceil(box[3])) == size
+        assert image.draft(None, (1, 1)) is None
+    expected = np.asarray(whole.resize(size, Image.Resampling.BOX, result and (0, 0, 500, 300)))
+    assert np.abs(np.asarray(image).astype(int) - expected).mean() < 3
+    assert image.draft(None, (1, 1)) is None
+
+
+def test_pillow_thumbnails_turned_files(tmp_path: Path) -> None:
+    exif = exif_blocks.block((ORIENTATION, 3, 1, 1))
+    turned = np.ascontiguousarray(np.rot90(np.asarray(large())))
+    data = cscodec.encode(turned, exif=exif)
+    new = exif_blocks.block((ORIENTATION, 3, 1, 6))
+    image = Image.open(io.BytesIO(exif_blocks.with_other_exif(data, exif, new)))
+    expected = Image.fromarray(np.asarray(large()))
+    for thumbnail in (image, expected):
+        thumbnail.thumbnail((60, 60))
+    assert image.size == expected.size == (60, 36)
+    assert np.abs(np.asarray(image).astype(int) - np.asarray(expected)).mean() < 3

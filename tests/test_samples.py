@@ -14,7 +14,15 @@ from PIL import Image, ImageCms
 from test_images import png, png_chunk, random_pixels, saved, sixteen_bit_files
 
 from cscodec.errors import InvalidInputError
-from cscodec.images import Picture, fitted, parse_colour, read_picture, reading, write_picture
+from cscodec.images import (
+    Picture,
+    fitted,
+    headers,
+    parse_colour,
+    read_picture,
+    reading,
+    write_picture,
+)
 from cscodec.images.headers import bits_per_sample
 
 PIXELS = random_pixels(24, 40, 3)
@@ -51,6 +59,16 @@ def test_a_header_with_a_large_comment_is_read(form: bytes) -> None:
     deep = header.replace(b"255", b"65535")
     with pytest.raises(InvalidInputError, match="16 bits per sample"):
         read_picture(deep + 2 * PIXELS.tobytes())
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 7])
+def test_words_and_comments_may_be_cut_anywhere(
+    block_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "_BLOCK_BYTES", block_bytes)
+    for text in (b"P6 40 24 65535\n", b"P6#a\r40\n#65 b # c\n24#\n  65535", b"P2 4 2\n#\n1023 "):
+        assert bits_per_sample("PPM", io.BytesIO(text)) == (10 if b"P2" in text else 16)
+    assert bits_per_sample("PPM", io.BytesIO(b"P5 1 1 255 " + b"#" * 9)) == 8
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ refused.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +24,7 @@ _NEW_SUBFILE, _INK_SET = 254, 332
 _TIFF_TAGS = (_BITS, _PHOTOMETRIC, _SAMPLES, _SAMPLE_FORMAT, _EXTRA, _NEW_SUBFILE, _INK_SET)
 _SAMPLE_FORMATS = {2: "signed", 3: "floating-point", 5: "complex", 6: "complex floating-point"}
 _COLOURS_OF = {0: 1, 1: 1, 2: 3, 3: 1, 5: 4, 6: 3, 8: 3, 9: 3, 10: 3}
+_COMMENT, _BLOCK_BYTES = re.compile(rb"#[^\r\n]*"), 1 << 16
 _CODESTREAM = b"\xff\x4f\xff\x51"  #: JPEG 2000's first two markers, SOC and SIZ
 IMAGE_PROPERTIES = ((b"meta", 4), (b"iprp", 0), (b"ipco", 0))
 
@@ -124,24 +126,18 @@ def _unknown(reason: str) -> int:
 
 
 def _words(file: IO[bytes]) -> Iterator[bytes]:
-    word, in_comment = bytearray(), False
-    while block := file.read(1 << 16):
-        for value in block:
-            byte = bytes((value,))
-            if in_comment:
-                in_comment = byte not in b"\r\n"
-            elif byte == b"#":
-                in_comment = True
-            elif byte in b" \t\n\v\f\r":
-                if word:
-                    yield bytes(word)
-                word.clear()
-            else:
-                word += byte
-                if len(word) > 16:
-                    return
-    if word:
-        yield bytes(word)
+    """Yield the words of a text, without comments, which go from # to the end of a line."""
+    rest = b""  # the beginning of a word or a comment that goes on
+    while block := file.read(_BLOCK_BYTES):
+        text = rest + block
+        words = _COMMENT.sub(b" ", text).split()
+        if b"#" in re.split(rb"[\r\n]", text)[-1]:
+            rest = b"#"
+        else:
+            rest = b"" if text[-1:].isspace() else words.pop()[:99]
+        yield from words
+    if rest not in (b"", b"#"):
+        yield rest
 
 
 def _jpeg_2000_bits(file: IO[bytes]) -> int:

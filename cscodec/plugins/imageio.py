@@ -11,7 +11,6 @@ Pictures stand upright, with orientation 1: pixels are turned as ``exif`` or ``x
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from types import EllipsisType
 from typing import Any
@@ -26,7 +25,7 @@ from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 import cscodec
 from cscodec.arrays import Pixels
 from cscodec.bitstream.container import SIGNATURE
-from cscodec.images import Picture, upright
+from cscodec.images import Picture
 from cscodec.images.metadata import oriented, take_orientation, with_size
 
 NAME = "cscodec"
@@ -84,14 +83,7 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
             if len(ndimage) != 1:
                 raise ValueError(f"a {SUFFIX} file holds one picture, not {len(ndimage)}")
             ndimage = ndimage[0]
-        stored = {name: options.pop(name, None) for name in _METADATA}
-        if any(stored.values()):
-            picture = upright(Picture(np.asarray(ndimage), **stored))
-            for what in picture.left_out:
-                warnings.warn(f"{SUFFIX}: left out: {what}", stacklevel=3)
-            ndimage = picture.pixels
-            stored = {name: getattr(picture, name) for name in _METADATA}
-        data = cscodec.encode(np.asarray(ndimage), **stored, **options)
+        data = cscodec.encode(np.asarray(ndimage), **options)
         self.request.get_file().write(data)
         return data if self.request._uri_type == URI_BYTES else None
 

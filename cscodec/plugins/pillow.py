@@ -25,9 +25,12 @@ from cscodec.bitstream import container
 from cscodec.bitstream.container import SIGNATURE
 from cscodec.errors import BadMagicError, CscodecError
 from cscodec.images import Picture, upright
-from cscodec.images.carried import resolution, with_resolution
-from cscodec.images.exif import DESCRIPTIVE, Exif
+from cscodec.images.carried import with_resolution
+from cscodec.images.exif import Exif
+from cscodec.images.headers import Unsupported
 from cscodec.images.metadata import oriented, take_orientation, with_size
+from cscodec.images.pillow import exif_of
+from cscodec.images.samples import as_displayed, check_mode
 
 FORMAT = "CSC"
 MIME_TYPE = "image/x-cscodec"
@@ -57,6 +60,7 @@ class CscImageFile(ImageFile.ImageFile):
 
     _data = b""  #: the file, until it is decoded; copies and unpickled pictures never have it
     _orientation = 1
+    _reduction = 1  #: of width and height, by `draft`
 
     def _open(self) -> None:
         assert self.fp is not None
@@ -79,6 +83,27 @@ class CscImageFile(ImageFile.ImageFile):
         if stored.exif and (pixels_per_inch := Exif(stored.exif).resolution()):
             self.info["dpi"] = pixels_per_inch
 
+    def draft(  # type: ignore[override]
+        self, mode: str | None, size: tuple[float, float] | None
+    ) -> tuple[str, tuple[float, float, float, float]] | None:
+        """Prepare to decode a smaller picture, at a part of the time, as `thumbnail` asks for.
+
+        Returns
+        -------
+        tuple or None
+            The mode, and the box of the smaller picture that the whole one fills; None if the
+            picture stays whole: it is not 2, 4 or 8 times as large as ``size``, or loaded already.
+        """
+        if not self._data or not size or self._reduction > 1:
+            return None
+        width, height = self.size
+        fits = min(width // max(size[0], 1), height // max(size[1], 1))
+        self._reduction = max((by for by in (2, 4, 8) if by <= fits), default=1)
+        if self._reduction == 1:
+            return None
+        self._size = -(-width // self._reduction), -(-height // self._reduction)
+        return self.mode, (0, 0, width / self._reduction, height / self._reduction)
+
     def load(self) -> Any:
         """Decode the pixels, once.
 
@@ -89,7 +114,8 @@ class CscImageFile(ImageFile.ImageFile):
         """
         if self._data:
             try:
-                pixels = oriented(cscodec.decode(self._data), self._orientation)
+                reduced = cscodec.decode(self._data, scale=1 / self._reduction)
+                pixels = oriented(reduced, self._orientation)
             except CscodecError as error:
                 raise OSError(str(error)) from error
             self._data = b""
@@ -118,8 +144,12 @@ def _save(image: Image.Image, file: IO[bytes], filename: str | bytes) -> None:
     if given.get("lossless"):
         raise OSError(f"lossless=True: {FORMAT} files are lossy; save as PNG or WebP instead")
     options = {name: given[name] for name in _ENCODE_OPTIONS if name in given}
-    pixels = np.asarray(_supported(image))
     icc_profile = given.get("icc_profile", image.info.get("icc_profile"))
+    try:
+        check_mode(image, 8, to_8bit=False)
+        pixels, icc_profile = as_displayed(image, icc_profile)
+    except Unsupported as error:
+        raise OSError(f"cannot write mode {image.mode} as {FORMAT}: {error}") from error
     picture = upright(Picture(pixels, icc_profile, _exif(image), _xmp(image)))
     for what in picture.left_out:
         warnings.warn(f"{SUFFIX}: left out: {what}", stacklevel=4)
@@ -146,42 +176,14 @@ def _save_all(image: Image.Image, file: IO[bytes], filename: str | bytes) -> Non
 def _exif(image: Image.Image) -> bytes | None:
     """The EXIF that was asked for, or the picture's, with the resolution in it."""
     given = image.encoderinfo
-    if "exif" in given:
-        asked = given["exif"]
-        exif: bytes | None = asked.tobytes() if isinstance(asked, Image.Exif) else asked
-    else:
-        exif = image.info.get("exif") or _gathered(image.getexif())
-    if "dpi" in given:
-        across, down = given["dpi"]
-        return with_resolution(exif or None, (float(across), float(down)))
-    return exif if "exif" in given else with_resolution(exif or None, resolution(image))
-
-
-def _gathered(found: Image.Exif) -> bytes | None:
-    """What Pillow found elsewhere: in TIFF's tags, not all of which are EXIF, or in PNG's texts."""
-    kept = Image.Exif()
-    for tag in (*DESCRIPTIVE, 0x0112):
-        if tag in found:
-            kept[tag] = found.get_ifd(tag) if tag in (0x8769, 0x8825) else found[tag]
-    try:
-        return kept.tobytes() if len(kept) else None
-    except Exception:  # Pillow raises nearly anything for values that are not of their kind
-        return None
+    asked = given["exif"] if "exif" in given else exif_of(image)
+    exif: bytes | None = asked.tobytes() if isinstance(asked, Image.Exif) else asked
+    return with_resolution(exif or None, given.get("dpi"))
 
 
 def _xmp(image: Image.Image) -> bytes | None:
     xmp = image.encoderinfo.get("xmp", image.info.get("xmp"))
     return xmp.encode() if isinstance(xmp, str) else xmp
-
-
-def _supported(image: Image.Image) -> Image.Image:
-    """The image in a mode that loses nothing, as Pillow's own plugins convert on saving."""
-    if image.mode in _MODES.values() and "transparency" not in image.info:
-        return image
-    base = {"1": "L", "L": "L", "P": "RGB", "PA": "RGB", "RGB": "RGB", "RGBX": "RGB"}
-    if image.mode not in base:
-        raise OSError(f"cannot write mode {image.mode} as {FORMAT}; convert to L or RGB first")
-    return image.convert(base[image.mode] + ("A" if image.has_transparency_data else ""))
 
 
 register()
