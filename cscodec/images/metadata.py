@@ -64,6 +64,9 @@ def with_size(picture: Picture, width: int, height: int) -> Picture:
 
 def oriented(pixels: Pixels, orientation: int) -> Pixels:
     """Turn and mirror pixels as an EXIF orientation, 1..8, asks for."""
+    if orientation == 1:
+        return pixels
+    pixels = np.asarray(pixels)
     if orientation >= 5:
         pixels = pixels.swapaxes(0, 1)
     if orientation in (2, 3, 6, 7):

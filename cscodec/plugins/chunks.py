@@ -45,7 +45,7 @@ class ChunkCoder:
         By name, by path, or by id (see :func:`use_model`); kept as the id.
     """
 
-    quality: float = 75.0
+    quality: float | None = None
     step: float | None = None
     tune: Tune = "visual"
     measurements: int | None = None
