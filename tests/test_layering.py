@@ -131,7 +131,7 @@ def test_every_third_party_import_is_declared_and_every_dependency_used() -> Non
         assert [path for path in FILES if package in third_party(iter([path]))] == [PACKAGE / file]
 
 
-@pytest.mark.parametrize("name", set(EXTRAS.values()))
+@pytest.mark.parametrize("name", sorted(set(EXTRAS.values())))
 def test_an_extra_is_what_its_files_import(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extra = declared(project["optional-dependencies"][name])
@@ -140,7 +140,8 @@ def test_an_extra_is_what_its_files_import(name: str) -> None:
     assert imported - declared(project["dependencies"]) == extra
 
 
-@pytest.mark.parametrize("folder", EXTRAS)
+# Charts load Matplotlib when they are drawn, and say then if it is missing.
+@pytest.mark.parametrize("folder", sorted(EXTRAS.keys() - {"evaluation/charts.py"}))
 def test_what_only_an_extra_brings_stays_in_its_folder(folder: str) -> None:
     inside = f"cscodec.{folder.removesuffix('.py').replace('/', '.')}"
     for path in FILES:
