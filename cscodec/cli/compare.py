@@ -288,7 +288,7 @@ class _Run:
         elif as_csv:
             console.show(self.csv().rstrip("\n"))
         else:
-            means = self.means() if self.num_pictures > 1 else []
+            means = self.means() if len(self.shown) > 1 else []
             heads = ["picture", "codec", "bytes", "bpp", "PSNR", "SSIM", "encode s", "decode s", ""]
             table = [
                 [
