@@ -11,52 +11,33 @@ imagecodecs for JPEG XL (the extra `bench`).
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
+from sheet import Panel, draw_sheet
 
-from cscodec.arrays import Pixels
 from cscodec.evaluation.codecs import NAMES, codec_named
 from cscodec.evaluation.comparison import Comparison, Target, compare_picture
 
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS, CAPTION, GAP = 2, 30, 8  # caption and gap in pixels
+COLUMNS = 2
 
 
-def captions(comparison: Comparison) -> dict[str, Pixels]:
-    """Each panel under what is written below it."""
+def panels(comparison: Comparison) -> list[Panel]:
+    """The original and what each codec made of it, with captions."""
     height, width = comparison.original.shape[:2]
-    panels = {f"original, {width} x {height}": comparison.original}
+    found = [(f"original, {width} x {height}", comparison.original)]
     for name, coded in comparison.coded.items():
         size, psnr = coded.point.num_bytes / 1000, coded.point.psnr_rgb_db
-        panels[f"{name}, {size:.1f} KB, {psnr:.1f} dB"] = coded.pixels
-    return panels
-
-
-def sheet(panels: Mapping[str, Pixels]) -> Image.Image:
-    """Panels in columns, captions below them."""
-    height, width = next(iter(panels.values())).shape[:2]
-    rows = -(-len(panels) // COLUMNS)
-    picture = Image.new(
-        "RGB", (COLUMNS * (width + GAP) - GAP, rows * (height + CAPTION) - GAP), "white"
-    )
-    draw, font = ImageDraw.Draw(picture), ImageFont.load_default(size=15)
-    for index, (text, pixels) in enumerate(panels.items()):
-        row, column = divmod(index, COLUMNS)
-        x, y = column * (width + GAP), row * (height + CAPTION)
-        picture.paste(Image.fromarray(pixels), (x, y))
-        draw.text((x + width / 2, y + height + 2), text, "black", font, anchor="ma")
-    return picture
+        found.append((f"{name}, {size:.1f} KB, {psnr:.1f} dB", coded.pixels))
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("picture", type=Path, nargs="?", default=ROOT / "samples/cat.png")
-    parser.add_argument(
-        "--codecs", default="cscodec,jpeg,webp,avif,jpegxl", metavar=",".join(NAMES)
-    )
+    parser.add_argument("--codecs", default="cscodec,jpeg,webp,avif,jpegxl", help=",".join(NAMES))
     parser.add_argument("--bpp", type=float, default=0.4, help="bits per pixel of all files")
     parser.add_argument("--reduce", type=int, default=2, help="make the photograph smaller first")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs/comparison.png")
@@ -65,9 +46,10 @@ def main() -> None:
         pixels = np.asarray(opened.convert("RGB").reduce(arguments.reduce))
     codecs = [codec_named(name, 3) for name in arguments.codecs.split(",")]
     target = Target(bits_per_pixel=arguments.bpp)
-    panels = captions(compare_picture(pixels, codecs, target, curves=False))
-    sheet(panels).save(arguments.output, optimize=True)
-    print(f"{arguments.output}: {'; '.join(panels)}")
+    found = panels(compare_picture(pixels, codecs, target, curves=False))
+    rows = [found[start : start + COLUMNS] for start in range(0, len(found), COLUMNS)]
+    draw_sheet(rows, (0, 0, pixels.shape[1], pixels.shape[0])).save(arguments.output, optimize=True)
+    print(f"{arguments.output}: {'; '.join(text for text, _ in found)}")
 
 
 if __name__ == "__main__":
