@@ -33,12 +33,13 @@ def upright(picture: Picture) -> Picture:
 
 def take_orientation(picture: Picture) -> tuple[int, Picture]:
     """Return the orientation, 1..8, and the picture with metadata that say 1, not turned yet."""
-    exif, orientation, left_out = None, 0, []
-    if picture.exif:
+    exif, orientation, left_out = picture.exif, 0, []
+    if exif:
         try:
-            exif = Exif(picture.exif)
-            orientation = exif.take_orientation()
-            exif.drop_thumbnail()
+            block = Exif(exif)
+            orientation = block.take_orientation()
+            block.drop_thumbnail()
+            exif = block.tobytes()
         except ValueError as error:
             exif = None
             left_out.append(f"EXIF, which is damaged ({error})")
@@ -49,7 +50,7 @@ def take_orientation(picture: Picture) -> tuple[int, Picture]:
         xmp = xmp_properties.without_dangling(xmp)
         if xmp is None:
             left_out.append("XMP, which speaks of other pictures and is damaged")
-    return orientation or 1, picture.but(*left_out, exif=exif and exif.tobytes(), xmp=xmp)
+    return orientation or 1, picture.but(*left_out, exif=exif, xmp=xmp)
 
 
 def with_size(picture: Picture, width: int, height: int) -> Picture:
