@@ -22,7 +22,15 @@ from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
 from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
 from cscodec.bitstream.steps import step_code, step_for_quality
-from cscodec.choices import DECODERS, SUBSAMPLINGS, UNQUANTISED_DECODERS, Decoder, Subsampling
+from cscodec.choices import (
+    DECODERS,
+    SUBSAMPLINGS,
+    TUNES,
+    UNQUANTISED_DECODERS,
+    Decoder,
+    Subsampling,
+    Tune,
+)
 from cscodec.decoding import Box, DecodingJob, Restoration
 from cscodec.encoding import EncodingJob, Settings
 from cscodec.errors import InvalidInputError, ModelMismatchError
@@ -44,6 +52,7 @@ def encode(
     *,
     quality: float | None = None,
     step: float | None = None,
+    tune: Tune = "visual",
     measurements: int | None = None,
     model: str | os.PathLike[str] | Model = "photo",
     subsampling: Subsampling = "auto",
@@ -73,6 +82,9 @@ def encode(
         default.
     step : float, optional
         Quantisation step Δ in units of a sample, 0.25..1000, instead of a quality.
+    tune : {"visual", "psnr"}
+        What the file is made for. "visual": coarser steps for finer detail, where the eye sees
+        errors less, and finer ones for colour. "psnr": equal steps, for the least squared error.
     measurements : int, optional
         Measurements per patch beside the mean; all that the model has by default.
     model : str, path or Model
@@ -112,6 +124,7 @@ def encode(
     ]
     arguments.whole_number("effort", effort, 0, 1)
     arguments.one_of("subsampling", subsampling, SUBSAMPLINGS)
+    arguments.one_of("tune", tune, TUNES)
     arguments.whole_number("max_pixels", max_pixels, 1)
     workers = arguments.workers_or_none(workers)
     if step is None:
@@ -127,7 +140,7 @@ def encode(
     picture = PictureRows(given.pixels)
     alpha = pack_alpha(_alpha_of(picture)) if picture.num_channels in (2, 4) else None
     extras = Extras(alpha, given.icc_profile, given.exif, given.xmp)
-    settings = Settings(subsampling, effort, measurements)
+    settings = Settings(tune, subsampling, effort, measurements)
     job = EncodingJob(picture, chosen, settings, extras, workers)
     num_pixels = picture.shape[0] * picture.shape[1]
     if not aims:
@@ -167,6 +180,7 @@ def decode(
     out: Any = None,
     allow_partial: bool = False,
     max_pixels: int = DEFAULT_MAX_PIXELS,
+    max_seconds: float | None = None,
     workers: int | None = None,
 ) -> Pixels:
     """Restore a picture from a ``.csc`` file.
@@ -200,6 +214,8 @@ def decode(
         Accept a file that is cut short or damaged after its header, and show what is there.
     max_pixels : int
         Refuse pictures that claim more.
+    max_seconds : float, optional
+        Give up when this much time has passed; looked at between planes of tiles.
     workers : int, optional
         Threads; all CPUs by default. The result does not depend on it.
 
@@ -224,6 +240,8 @@ def decode(
         )
     arguments.whole_number("sparsity", sparsity, 1, MAX_MEASUREMENTS)
     arguments.whole_number("max_pixels", max_pixels, 1)
+    if max_seconds is not None:
+        arguments.positive("max_seconds", max_seconds)
     workers = arguments.workers_or_none(workers)
     file = arguments.file_bytes(data, max_pixels)
     parts = container.unpack(file, max_pixels=max_pixels, allow_partial=allow_partial)
@@ -238,8 +256,10 @@ def decode(
     used = min(0 if preview else measurements, MEASUREMENTS_FOR.get(reduction, measurements))
     box = arguments.region_within(region, header.width, header.height)
     x, y, width, height = _reduced(box, reduction)
-    job = DecodingJob(parts, chosen, Restoration(decoder, sparsity, used, reduction), workers)
-    out = _checked_output(out, (height, width), header.channels)
+    restoration = Restoration(decoder, sparsity, used, reduction)
+    job = DecodingJob(parts, chosen, restoration, workers, max_seconds)
+    shape = (height, width) if header.channels == 1 else (height, width, header.channels)
+    out = arguments.output_array(out, shape)
     strips = job.strips((x, y, width, height))
     if header.has_alpha:
         strips = _with_alpha(strips, _alpha(parts, reduction)[y : y + height, x : x + width])
@@ -265,17 +285,6 @@ def _alpha(parts: Container, reduction: int) -> Pixels:
         return np.full((-(-height // reduction), -(-width // reduction)), 255, np.uint8)
     alpha = unpack_alpha(parts.alpha, width, height)
     return alpha if reduction == 1 else np.asarray(Image.fromarray(alpha).reduce(reduction))
-
-
-def _checked_output(out: Any, size: tuple[int, int], channels: int) -> Any:
-    shape = size if channels == 1 else (*size, channels)
-    if out is None:
-        return np.empty(shape, np.uint8)
-    if tuple(out.shape) != shape or out.dtype != np.uint8:
-        raise InvalidInputError(
-            f"out is {out.dtype} {tuple(out.shape)}; this picture needs uint8 {shape}"
-        )
-    return out
 
 
 def _reduced(box: Box, reduction: int) -> Box:

@@ -7,6 +7,8 @@ the other, and no more than that is held, however high the picture is.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,11 +18,12 @@ from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream.container import TILE_SIZE, Container
 from cscodec.bitstream.tiles import Values, decode_tile
 from cscodec.choices import Decoder
+from cscodec.errors import LimitExceededError
 from cscodec.layout import PATCH_SIZE, num_layers
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
 from cscodec.restore.cells import Quantised
-from cscodec.restore.filters import check_filters, filters_for_step
+from cscodec.restore.filters import check_filters, filters_for
 from cscodec.restore.planes import restore_plane
 from cscodec.restore.reduced import block_synthesis, reduced_plane
 from cscodec.transform.colour import double, join_colours
@@ -57,17 +60,25 @@ class DecodingJob:
     """One file on its way to pixels."""
 
     def __init__(
-        self, parts: Container, model: Model, restoration: Restoration, workers: int | None
+        self,
+        parts: Container,
+        model: Model,
+        restoration: Restoration,
+        workers: int | None,
+        max_seconds: float | None = None,
     ) -> None:
+        self.max_seconds = math.inf if max_seconds is None else max_seconds
+        self.started = time.monotonic()
         self.header = parts.header
         self.segments = parts.segments
         self.systems = (model.luma, model.chroma)
         self.tables = model.coder_tables
         check_filters(model.filters)
-        steps = (parts.header.step, parts.header.chroma_step)
         self.filters = [
-            filters_for_step(model.filters[name], step) if name in model.filters else None
-            for name, step in zip(("luma", "chroma"), steps, strict=True)
+            filters_for(model.filters[name], *parts.header.step_and_tilt(plane))
+            if name in model.filters
+            else None
+            for plane, name in enumerate(("luma", "chroma"))
         ]
         self.restoration = restoration
         self.workers = workers
@@ -181,7 +192,15 @@ class DecodingJob:
         """Whether a plane is interpolated: if its patches do not hold as many samples as wanted."""
         return self._is_halved(number) and self.restoration.reduction in (1, PATCH_SIZE)
 
+    def _check_time(self) -> None:
+        if time.monotonic() - self.started > self.max_seconds:
+            raise LimitExceededError(
+                f"decoding takes longer than the limit of {self.max_seconds:g} s; raise it "
+                "(max_seconds, --max-seconds), or ask for less: a region, a scale, decoder linear"
+            )
+
     def _values(self, tile: int) -> list[Values]:
+        self._check_time()
         restoration = self.restoration
         layers = [bytes(layer[tile]) for layer in self.segments if tile < len(layer)]
         if restoration.measurements < self.header.measurements:
@@ -210,9 +229,11 @@ class DecodingJob:
             unit = 2 * patch if self._is_halved(number) else patch
             top, left = row * size // unit, column * size // unit
             first_row, first_column = max(0, top - margin), max(0, left - margin)
+            step, tilt = header.step_and_tilt(number)
             quantised = Quantised(
                 values=np.concatenate([np.concatenate(line, axis=1) for line in pieces[number]]),
-                step=header.step if number == 0 else header.chroma_step,
+                step=step,
+                tilt=tilt,
                 zero_cell=header.zero_cell / 64,
                 measurements=self.restoration.measurements,
             )
@@ -235,6 +256,7 @@ class DecodingJob:
 
     def _samples(self, quantised: Quantised, number: int) -> Float32Array:
         """Samples of a plane of a tile and its margin."""
+        self._check_time()
         if self.restoration.reduction > 1:
             return reduced_plane(quantised, self.blocks[number > 0])
         return restore_plane(

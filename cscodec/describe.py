@@ -31,6 +31,8 @@ class Info:
         Of the shipped model with this id; None if no shipped model has it.
     step, chroma_step : float
         Quantisation steps in units of a sample; ``chroma_step`` is None for gray pictures.
+    tune : str
+        "psnr" for equal steps, "visual" for steps that grow with the measurement.
     measurements : int
         Per patch, beside the mean.
     subsampling : str or None
@@ -57,6 +59,7 @@ class Info:
     model_name: str | None
     step: float
     chroma_step: float | None
+    tune: str
     measurements: int
     subsampling: str | None
     num_tiles: int
@@ -131,6 +134,7 @@ def info(data: File, *, allow_partial: bool = False, max_pixels: int = DEFAULT_M
         model_name=name,
         step=header.step,
         chroma_step=header.chroma_step if colour else None,
+        tune="visual" if header.tilt_code or header.chroma_tilt_code else "psnr",
         measurements=header.measurements,
         subsampling=("4:4:4" if header.full_chroma else "4:2:0") if colour else None,
         num_tiles=header.num_tiles,

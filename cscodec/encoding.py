@@ -8,13 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
-from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT, scaled, step_code
+from cscodec.bitstream.steps import (
+    MIN_STEP,
+    STEP_UNIT,
+    TILT_UNIT,
+    measurement_steps,
+    scaled,
+    step_code,
+)
 from cscodec.bitstream.tiles import encode_tile
-from cscodec.choices import Subsampling
+from cscodec.choices import Subsampling, Tune
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
 from cscodec.rows import PictureRows
@@ -23,8 +31,31 @@ from cscodec.transform.measure import analyse_plane
 
 #: Below this step, chroma keeps its full size under subsampling="auto".
 _FULL_CHROMA_STEP = 6.0
-_CHROMA_STEP_RATIO = 1.0
-RATE_WEIGHT = 0.055  #: λ of the search for quantised values: squared steps per bit
+
+
+class Tuning(NamedTuple):
+    """What a tune stands for.
+
+    Attributes
+    ----------
+    chroma_ratio : float
+        Of the chroma planes' step to luma's.
+    tilts : tuple of float
+        Of the three planes: see :func:`cscodec.bitstream.steps.measurement_steps`.
+    rate_weight : float
+        λ of the search for quantised values: squared steps per bit.
+    """
+
+    chroma_ratio: float
+    tilts: tuple[float, float, float]
+    rate_weight: float
+
+
+#: docs/decisions/0003 and 0020
+TUNINGS: dict[Tune, Tuning] = {
+    "psnr": Tuning(1.0, (0.0, 0.0, 0.0), 0.06),
+    "visual": Tuning(0.85, (1.0625, 1.75, 1.75), 0.045),
+}
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
 
@@ -35,6 +66,7 @@ class Settings:
 
     Attributes
     ----------
+    tune : {"visual", "psnr"}
     subsampling : {"auto", "4:2:0", "4:4:4"}
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion.
@@ -42,6 +74,7 @@ class Settings:
         Per patch beside the mean.
     """
 
+    tune: Tune
     subsampling: Subsampling
     effort: int
     measurements: int
@@ -76,6 +109,7 @@ class EncodingJob:
     def header(self, code: int) -> Header:
         """Return the header of the file with this step, in 1/64."""
         step = code / STEP_UNIT
+        tuning = TUNINGS[self.settings.tune]
         height, width = self.picture.shape[:2]
         channels = self.picture.num_channels
         full = self.settings.subsampling == "4:4:4" or (
@@ -88,7 +122,9 @@ class EncodingJob:
             full_chroma=full and channels >= 3,
             measurements=self.settings.measurements,
             step_code=code,
-            chroma_step_code=step_code(min(max(step * _CHROMA_STEP_RATIO, MIN_STEP), MAX_STEP)),
+            chroma_step_code=step_code(max(step * tuning.chroma_ratio, MIN_STEP)),
+            tilt_code=round(TILT_UNIT * tuning.tilts[0]),
+            chroma_tilt_code=round(TILT_UNIT * tuning.tilts[1]),
             zero_cell=round(64 * (ZERO_CELL if self.settings.effort > 0 else ROUNDED_CELL)),
             model_id=self.model.model_id,
         )
@@ -96,17 +132,18 @@ class EncodingJob:
     def file(self, code: int, *, keep: bool = False) -> bytes:
         """Return the file with this step, in 1/64; ``keep`` the measurements for the next."""
         header = self.header(code)
+        rate_weight = TUNINGS[self.settings.tune].rate_weight
 
         def encode_one(measured: list[Float32Array]) -> list[bytes]:
             wanted = [
-                scaled(plane, header.step if number == 0 else header.chroma_step)
+                scaled(plane, measurement_steps(*header.step_and_tilt(number)))
                 for number, plane in enumerate(measured)
             ]
             segments, _ = encode_tile(
                 wanted,
                 self.model.coder_tables,
                 measurements=header.measurements,
-                rate_weight=RATE_WEIGHT if self.settings.effort > 0 else 0.0,
+                rate_weight=rate_weight if self.settings.effort > 0 else 0.0,
             )
             return segments
 

@@ -44,6 +44,8 @@ _HEADER = Header(
     measurements=20,
     step_code=640,
     chroma_step_code=700,
+    tilt_code=34,
+    chroma_tilt_code=56,
     zero_cell=48,
     model_id=b"12345678",
 )
@@ -59,6 +61,8 @@ _FIELDS = [
     "measurements",
     "step_code",
     "chroma_step_code",
+    "tilt_code",
+    "chroma_tilt_code",
     "zero_cell",
     "model_id",
 ]
@@ -89,6 +93,8 @@ def containers(draw: st.DrawFn) -> Container:
         measurements=draw(st.integers(1, 63)),
         step_code=draw(st.integers(16, 64000)),
         chroma_step_code=draw(st.integers(16, 64000)),
+        tilt_code=draw(st.integers(0, 255)),
+        chroma_tilt_code=draw(st.integers(0, 255)),
         zero_cell=draw(st.integers(32, 64)),
         model_id=draw(st.binary(min_size=8, max_size=8)),
     )

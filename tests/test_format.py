@@ -234,6 +234,7 @@ def test_reference_and_codec_accept_the_same_files(data: st.DataObject) -> None:
     same = expected.header
     assert header.grids() == [same.patch_grids(tile) for tile in range(same.num_tiles)]
     assert (header.step, header.chroma_step) == (same.step_code, same.chroma_step_code)
+    assert (header.tilt, header.chroma_tilt) == (same.tilt_code, same.chroma_tilt_code)
     assert (header.zero_cell, header.model_id) == (same.zero_cell, same.model_id)
 
 

@@ -131,7 +131,7 @@ def test_every_third_party_import_is_declared_and_every_dependency_used() -> Non
         assert [path for path in FILES if package in third_party(iter([path]))] == [PACKAGE / file]
 
 
-@pytest.mark.parametrize("name", set(EXTRAS.values()))
+@pytest.mark.parametrize("name", sorted(set(EXTRAS.values())))
 def test_an_extra_is_what_its_files_import(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extra = declared(project["optional-dependencies"][name])

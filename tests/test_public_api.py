@@ -51,13 +51,13 @@ def test_everything_public_is_documented():
     [
         (
             "encode",
-            "image quality step measurements model subsampling effort target_bpp target_size "
+            "image quality step tune measurements model subsampling effort target_bpp target_size "
             "target_psnr icc_profile exif xmp max_pixels workers",
         ),
         (
             "decode",
             "data decoder measurements sparsity model region preview scale out allow_partial "
-            "max_pixels workers",
+            "max_pixels max_seconds workers",
         ),
         ("info", "data allow_partial max_pixels"),
         ("load_model", "name_or_path"),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
-from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT
+from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT, TILT_UNIT
 from cscodec.errors import (
     BadMagicError,
     BitstreamError,
@@ -45,8 +45,9 @@ ICC_CHUNK = b"i"
 EXIF_CHUNK = b"e"
 XMP_CHUNK = b"x"
 
-#: Width, height, channels, flags, coder, measurements, step, chroma step, zero cell, model id.
-HEADER = struct.Struct(f">IIBBBBHHB{MODEL_ID_BYTES}s")
+#: Width, height, channels, flags, coder, measurements, step, chroma step, tilt, chroma tilt, zero
+#: cell, model id.
+HEADER = struct.Struct(f">IIBBBBHHBBB{MODEL_ID_BYTES}s")
 _FLAG_FULL_CHROMA = 1  # chroma planes are not subsampled
 _FLAG_ICC = 2
 _FLAG_EXIF = 4
@@ -80,7 +81,9 @@ class Header:
     measurements : int
         Numbers per patch beside the mean, 1..63.
     step_code, chroma_step_code : int
-        Quantisation steps in 1/64.
+        Quantisation steps of the means in 1/64.
+    tilt_code, chroma_tilt_code : int
+        How much the step grows to the last measurement, in 1/32 of itself.
     zero_cell : int
         How far from zero a measurement quantised to zero may lie, in 1/64 of a step.
     model_id : bytes
@@ -94,6 +97,8 @@ class Header:
     measurements: int
     step_code: int
     chroma_step_code: int
+    tilt_code: int
+    chroma_tilt_code: int
     zero_cell: int
     model_id: bytes
     coder_id: int = CODER_ID
@@ -110,13 +115,19 @@ class Header:
 
     @property
     def step(self) -> float:
-        """Step of the luma plane, in units of a sample."""
+        """Step of the means of the luma plane, in units of a sample."""
         return self.step_code / STEP_UNIT
 
     @property
     def chroma_step(self) -> float:
-        """Step of the chroma planes."""
+        """Step of the means of the chroma planes."""
         return self.chroma_step_code / STEP_UNIT
+
+    def step_and_tilt(self, plane: int) -> tuple[float, float]:
+        """Return what gives the steps of a plane: see :func:`~.steps.measurement_steps`."""
+        if plane == 0:
+            return self.step, self.tilt_code / TILT_UNIT
+        return self.chroma_step, self.chroma_tilt_code / TILT_UNIT
 
     @property
     def tile_grid(self) -> tuple[int, int]:
@@ -216,6 +227,8 @@ def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None
         header.measurements,
         header.step_code,
         header.chroma_step_code,
+        header.tilt_code,
+        header.chroma_tilt_code,
         header.zero_cell,
         header.model_id,
     )
@@ -371,6 +384,8 @@ def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
         measurements,
         step_code,
         chroma_step_code,
+        tilt_code,
+        chroma_tilt_code,
         zero_cell,
         model_id,
     ) = HEADER.unpack(payload)
@@ -404,6 +419,8 @@ def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
         measurements,
         step_code,
         chroma_step_code,
+        tilt_code,
+        chroma_tilt_code,
         zero_cell,
         model_id,
         coder_id,

@@ -40,6 +40,7 @@ def encode(
         float | None,
         typer.Option("--step", min=0.25, max=1000, help="Quantisation step, instead of a quality."),
     ] = None,
+    tune: options.TuneName = "visual",
     bpp: Annotated[float | None, typer.Option("--bpp", help="Aim at these bits per pixel.")] = None,
     target_size: Annotated[
         str | None, typer.Option("--target-size", metavar="SIZE", help="Aim at bytes: 50k, 1.5M.")
@@ -97,6 +98,7 @@ def encode(
 
     settings = {
         **rate,
+        "tune": tune,
         "measurements": measurements,
         "model": load_model(model),  # fail before any picture is read
         "subsampling": subsampling,
@@ -146,7 +148,7 @@ class Encoder:
         files.check_target(job.target, self.force)
         if job.source.lower().endswith(SUFFIX):
             raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
-        source = files.picture_source(job.source)
+        source = files.picture_source(job.source, self.reading["max_pixels"])
         picture = stripped(read_picture(source, **self.reading), self.strip)
         data = cscodec.encode(picture, **self.settings, workers=workers)
         height, width = picture.pixels.shape[:2]

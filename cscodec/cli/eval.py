@@ -49,6 +49,7 @@ def evaluate(
     model: Annotated[
         str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
     ] = "photo",
+    tune: options.TuneName = "visual",
     effort: Annotated[
         int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
@@ -84,6 +85,7 @@ def evaluate(
             (),
             model=loaded,
             measurements=measurements,
+            tune=tune,
             effort=effort,
             workers=workers,
             decoder=name,

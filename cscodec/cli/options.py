@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cscodec.choices import DECODERS, UNQUANTISED_DECODERS
+from cscodec.choices import DECODERS, UNQUANTISED_DECODERS, Tune
 from cscodec.errors import InvalidInputError
 
 
@@ -66,6 +66,9 @@ Strip = Annotated[
 ]
 Preserve = Annotated[
     bool, typer.Option("--preserve", help="Give outputs the times of their inputs.")
+]
+TuneName = Annotated[
+    Tune, typer.Option("--tune", help="Steps for the eye, or for the highest PSNR.")
 ]
 ModelName = Annotated[
     str,

@@ -14,7 +14,7 @@ import numpy as np
 
 import cscodec
 from cscodec.arrays import Pixels
-from cscodec.choices import Decoder, Subsampling
+from cscodec.choices import Decoder, Subsampling, Tune
 from cscodec.errors import InvalidFieldError, InvalidInputError, ModelNotFoundError
 from cscodec.layout import DEFAULT_MAX_PIXELS
 from cscodec.model import Model, find_model, load_model
@@ -47,6 +47,7 @@ class ChunkCoder:
 
     quality: float = 75.0
     step: float | None = None
+    tune: Tune = "visual"
     measurements: int | None = None
     model: str = "photo"
     subsampling: Subsampling = "auto"
