@@ -32,7 +32,8 @@ from ablation_page import page
 from ablation_patches import PATCHES, measure_patched
 from ablation_variant import FULL, SETS, Variant
 from machine import describe_machine
-from rate_distortion import RATE_RANGE, pictures
+from measures import RATE_RANGE
+from rate_distortion import pictures
 
 from cscodec.arrays import Pixels
 from cscodec.bitstream.tables import neutral_tables
