@@ -17,6 +17,8 @@ from cscodec.arrays import Pixels
 from cscodec.errors import InvalidInputError
 from cscodec.layout import MAX_DIMENSION
 
+_ROUNDING = 1e-6  #: how far sums of floats of 0 to 1 may miss that range
+
 
 class PictureRows:
     """A picture of which rows can be read.
@@ -100,7 +102,7 @@ def _as_samples(values: npt.NDArray[Any]) -> Pixels:
     if values.dtype == np.bool_:
         return values * np.uint8(255)
     low, high = values.min(), values.max()
-    if not (low >= 0 and high <= 1):
+    if not (low >= -_ROUNDING and high <= 1 + _ROUNDING):
         raise InvalidInputError(
             f"image has floats from {low:g} to {high:g}; allowed are 0 to 1, which become 0 to "
             "255: scale them first, or make them uint8"

@@ -13,6 +13,7 @@ from strategies import EXIF, Pixels, plain_model, texture
 
 import cscodec
 from cscodec.errors import InvalidInputError
+from cscodec.images.exif import Exif
 
 GRAY, RGB = texture(12, 20), texture(12, 20, 3)
 
@@ -31,8 +32,10 @@ class TestFiles:
         Image.fromarray(RGB).save(path)
         expected = encode(RGB)
         with open(path, "rb") as opened:
-            for image in (path, str(path), path.read_bytes(), opened, Image.open(path)):
+            for image in (path, str(path), opened, Image.open(path)):
                 assert encode(image) == expected
+        for kind in (bytes, bytearray, memoryview):
+            assert encode(kind(path.read_bytes())) == expected
 
     def test_decode_and_info_take_paths_and_files(self, tmp_path: Path) -> None:
         data = encode(RGB)
@@ -58,12 +61,18 @@ class TestFiles:
             assert decode(data).shape == (20, 12, 3)
             assert (found[0x010F], found.get(0x0112, 1)) == ("Maker", 1)
 
-    def test_exif_that_is_given_turns_the_picture(self) -> None:
+    def test_metadata_that_are_given_turn_the_picture(self) -> None:
         exif = Image.Exif()
         exif[0x0112] = 6
-        assert encode(RGB, exif=exif.tobytes()) == encode(
-            np.rot90(RGB, -1), exif=cscodec.info(encode(RGB, exif=exif.tobytes())).exif
-        )
+        xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/'
+        xmp += b'22-rdf-syntax-ns#"><rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" '
+        xmp += b'tiff:Orientation="6"/></rdf:RDF></x:xmpmeta>'
+        for metadata in ({"exif": exif.tobytes()}, {"xmp": xmp}):
+            data = encode(RGB, **metadata)
+            info = cscodec.info(data)
+            assert data == encode(np.rot90(RGB, -1), exif=info.exif, xmp=info.xmp)
+            assert info.exif is None or Exif(info.exif).take_orientation() == 1
+            assert info.xmp is None or b'Orientation="1"' in info.xmp
 
     def test_the_limit_of_pixels_is_that_of_the_caller(self, tmp_path: Path) -> None:
         path = tmp_path / "a.png"
@@ -126,6 +135,8 @@ class TestArrays:
         for kind in (np.float16, np.float32, np.float64):
             floats = generator.random((9, 11, 3)).astype(kind)
             assert encode(floats) == encode(img_as_ubyte(floats.astype(float)))
+        rounded = np.array([[-1e-9, 0.0, 0.5, 1 + 1e-9]])
+        assert encode(rounded) == encode(np.array([[0, 0, 128, 255]], np.uint8))
 
     @pytest.mark.parametrize(
         ("image", "message"),
@@ -158,7 +169,7 @@ class TestOptions:
             ({"quality": float("nan")}, "quality is nan"),
             ({"quality": 1j}, "quality is 1j"),
             ({"step": "3"}, "step is '3'"),
-            ({"measurements": 2.5}, "measurements is 2.5; allowed .* 1 to 63"),
+            ({"measurements": 2.5}, "measurements is 2.5; model .* allows 1 to 63"),
             ({"measurements": "5"}, "measurements is '5'"),
             ({"effort": 0.5}, "effort is 0.5"),
             ({"effort": None}, "effort is None"),
@@ -199,6 +210,13 @@ class TestOptions:
             ({"workers": -3}, "workers is -3"),
             ({"workers": 0}, "workers is 0"),
             ({"max_pixels": "many"}, "max_pixels is 'many'"),
+            ({"scale": "1/2"}, "scale is '1/2'"),
+            ({"scale": 0.3}, "scale is 0.3; allowed are"),
+            ({"out": "a.png"}, "out is of type str; .* uint8"),
+            ({"out": [[0]]}, "out is of type list"),
+            ({"out": np.empty((12, 20))}, "out is float64"),
+            ({"out": np.empty((20, 12), np.uint8)}, "out is uint8"),
+            ({"out": np.broadcast_to(np.uint8(0), (12, 20))}, "read-only"),
         ],
     )
     def test_decode(self, options: dict[str, Any], message: str) -> None:
@@ -210,6 +228,8 @@ class TestOptions:
         for function, given in ((cscodec.encode, GRAY), (cscodec.decode, encode(GRAY))):
             with pytest.raises(InvalidInputError, match="model is of type int"):
                 function(given, model=5)
+        with pytest.raises(InvalidInputError, match="model is of type NoneType"):
+            cscodec.load_model(None)  # type: ignore[arg-type]
 
     def test_numbers_of_numpy_are_numbers(self) -> None:
         options = {"quality": np.float32(50), "measurements": np.int64(9), "effort": np.uint8(0)}

@@ -704,13 +704,13 @@ def test_messages_name_options_as_they_are_typed(run: Run) -> None:
     assert re.search(r"allows \d+ to \d+ bytes", result.stderr)
 
 
-def test_eval_of_an_exact_picture_leaves_the_mean_of_the_others(run: Run) -> None:
+def test_eval_of_an_exact_picture_leaves_a_finite_mean(run: Run) -> None:
     Image.new("L", (32, 32)).save("black.png")
     picture("a.png", 40, 40)
     report = json.loads(run("eval", "black.png", "a.png", "--json").stdout)
     black, other = report["pictures"]
     assert black["psnr_db"] is None  # infinite
-    assert report["means"][0]["psnr_db"] == pytest.approx(other["psnr_db"])
+    assert other["psnr_db"] < report["means"][0]["psnr_db"] < 99
 
 
 def test_progress_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_everything_public_is_documented():
     [
         (
             "encode",
-            "image quality step measurements model subsampling effort target_bpp target_size "
+            "image quality step tune measurements model subsampling effort target_bpp target_size "
             "target_psnr icc_profile exif xmp max_pixels workers",
         ),
         (

@@ -167,13 +167,16 @@ class _Report:
         if "error" in record:
             console.say(record["error"])
         elif self.told:
-            seconds = f", {record['seconds']:.2f} s" if self.words.verbose else ""
-            dry = record.get("dry_run")
-            line = f"{job.source} -> {job.target}" if dry else self.words.describe(record) + seconds
-            console.say(line)
+            console.say(self._line(job, record))
         if not self.words.quiet:
             for line in record.get("warnings", ()):
                 console.say(f"{job.source}: warning: {line}")
+
+    def _line(self, job: Job, record: Record) -> str:
+        if record.get("dry_run"):
+            return f"{job.source} -> {job.target}"
+        seconds = f", {record['seconds']:.2f} s" if self.words.verbose else ""
+        return self.words.describe(record) + seconds
 
     def end(self, *, interrupted: bool = False) -> None:
         """Sum up."""
