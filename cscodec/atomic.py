@@ -89,8 +89,13 @@ def _name(file: IO[bytes], target: str, hidden: str, replace: bool) -> None:
     while not _linked(file, hidden):
         with suppress(FileNotFoundError):
             os.unlink(hidden)
-    with suppress(FileNotFoundError):  # then another process has just renamed it
+    try:
         os.replace(hidden, target)
+    except FileNotFoundError:  # another process has just renamed it
+        pass
+    except OSError:
+        os.unlink(hidden)
+        raise
 
 
 def _linked(file: IO[bytes], path: str) -> bool:

@@ -180,6 +180,7 @@ def decode(
     out: Any = None,
     allow_partial: bool = False,
     max_pixels: int = DEFAULT_MAX_PIXELS,
+    max_seconds: float | None = None,
     workers: int | None = None,
 ) -> Pixels:
     """Restore a picture from a ``.csc`` file.
@@ -213,6 +214,8 @@ def decode(
         Accept a file that is cut short or damaged after its header, and show what is there.
     max_pixels : int
         Refuse pictures that claim more.
+    max_seconds : float, optional
+        Give up when this much time has passed; looked at between planes of tiles.
     workers : int, optional
         Threads; all CPUs by default. The result does not depend on it.
 
@@ -237,6 +240,8 @@ def decode(
         )
     arguments.whole_number("sparsity", sparsity, 1, MAX_MEASUREMENTS)
     arguments.whole_number("max_pixels", max_pixels, 1)
+    if max_seconds is not None:
+        arguments.positive("max_seconds", max_seconds)
     workers = arguments.workers_or_none(workers)
     file = arguments.file_bytes(data, max_pixels)
     parts = container.unpack(file, max_pixels=max_pixels, allow_partial=allow_partial)
@@ -251,7 +256,8 @@ def decode(
     used = min(0 if preview else measurements, MEASUREMENTS_FOR.get(reduction, measurements))
     box = arguments.region_within(region, header.width, header.height)
     x, y, width, height = _reduced(box, reduction)
-    job = DecodingJob(parts, chosen, Restoration(decoder, sparsity, used, reduction), workers)
+    restoration = Restoration(decoder, sparsity, used, reduction)
+    job = DecodingJob(parts, chosen, restoration, workers, max_seconds)
     out = _checked_output(out, (height, width), header.channels)
     strips = job.strips((x, y, width, height))
     if header.has_alpha:

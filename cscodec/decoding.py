@@ -7,6 +7,8 @@ the other, and no more than that is held, however high the picture is.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +18,7 @@ from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream.container import TILE_SIZE, Container
 from cscodec.bitstream.tiles import Values, decode_tile
 from cscodec.choices import Decoder
+from cscodec.errors import LimitExceededError
 from cscodec.layout import PATCH_SIZE, num_layers
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
@@ -57,8 +60,15 @@ class DecodingJob:
     """One file on its way to pixels."""
 
     def __init__(
-        self, parts: Container, model: Model, restoration: Restoration, workers: int | None
+        self,
+        parts: Container,
+        model: Model,
+        restoration: Restoration,
+        workers: int | None,
+        max_seconds: float | None = None,
     ) -> None:
+        self.max_seconds = math.inf if max_seconds is None else max_seconds
+        self.started = time.monotonic()
         self.header = parts.header
         self.segments = parts.segments
         self.systems = (model.luma, model.chroma)
@@ -182,7 +192,15 @@ class DecodingJob:
         """Whether a plane is interpolated: if its patches do not hold as many samples as wanted."""
         return self._is_halved(number) and self.restoration.reduction in (1, PATCH_SIZE)
 
+    def _check_time(self) -> None:
+        if time.monotonic() - self.started > self.max_seconds:
+            raise LimitExceededError(
+                f"decoding takes longer than the limit of {self.max_seconds:g} s; raise it "
+                "(max_seconds, --max-seconds), or ask for less: a region, a scale, decoder linear"
+            )
+
     def _values(self, tile: int) -> list[Values]:
+        self._check_time()
         restoration = self.restoration
         layers = [bytes(layer[tile]) for layer in self.segments if tile < len(layer)]
         if restoration.measurements < self.header.measurements:
@@ -238,6 +256,7 @@ class DecodingJob:
 
     def _samples(self, quantised: Quantised, number: int) -> Float32Array:
         """Samples of a plane of a tile and its margin."""
+        self._check_time()
         if self.restoration.reduction > 1:
             return reduced_plane(quantised, self.blocks[number > 0])
         return restore_plane(

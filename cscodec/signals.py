@@ -70,10 +70,16 @@ def _start_watcher() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    # What ends a child of ours is no signal to us.
-    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+    os.register_at_fork(after_in_child=_forget)
     _watcher.append(threading.Thread(target=_watch, args=(reader,), daemon=True))
     _watcher[0].start()
+
+
+def _forget() -> None:
+    """In a child: what ends it is no signal to its parent, whose watcher it has not."""
+    signal.set_wakeup_fd(-1)
+    for number in _NUMBERS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _watch(reader: int) -> None:

@@ -46,6 +46,20 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path, replace: bool) -> N
     assert os.listdir(tmp_path) == ["a"]
 
 
+def test_nothing_is_left_where_renaming_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replace(*_: str) -> None:
+        raise PermissionError
+
+    write_whole(tmp_path / "a", b"old", replace=False)
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(PermissionError):
+        write_whole(tmp_path / "a", b"new", replace=True)
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions differ")
 def test_permissions_follow_the_umask_or_the_file_before(tmp_path: Path) -> None:
     path = tmp_path / "a"

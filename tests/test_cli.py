@@ -287,6 +287,15 @@ def test_region(run: Run) -> None:
     assert "outside.png" not in entries()
 
 
+def test_max_seconds(run: Run) -> None:
+    picture("a.png", 60, 80)
+    run("encode", "a.png")
+    result = run("decode", "a.csc", "-o", "b.png", "--max-seconds", "1e-9")
+    assert result.code == 4
+    assert "a.csc: decoding takes longer than the limit" in result.stderr
+    assert run("decode", "a.csc", "-o", "b.png", "--max-seconds", "1e9").code == 0
+
+
 def test_max_pixels_of_both_directions(run: Run) -> None:
     picture("a.png", 60, 80)
     assert run("encode", "a.png", "--max-pixels", "4799").code == 1

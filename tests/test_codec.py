@@ -414,6 +414,15 @@ class TestRefusals:
             with pytest.raises(LimitExceededError, match="the limit is 89"):
                 function(data, max_pixels=89)
 
+    def test_pictures_that_take_too_long(self) -> None:
+        data = cscodec.encode(texture(9, 10), model=plain_model())
+        np.testing.assert_array_equal(decode(data, max_seconds=1e9), decode(data))
+        with pytest.raises(LimitExceededError, match=r"longer than the limit of 1e-09 s; raise it"):
+            decode(data, max_seconds=1e-9)
+        for wrong in (0, -1, float("nan"), "1"):
+            with pytest.raises(InvalidInputError, match="max_seconds is"):
+                decode(data, max_seconds=wrong)  # type: ignore[arg-type]
+
     def test_an_alpha_channel_of_another_size(self) -> None:
         data = cscodec.encode(texture(9, 10, 2), model=plain_model())
         other = cscodec.encode(texture(9, 11, 2), model=plain_model())

@@ -34,6 +34,7 @@ COUNTS = {
     "model": (100, 40),
     "checkpoint": (200, 60),
     "picture": (1000, 0),
+    "exif": (300, 0),
 }
 CHECKED = [name for name, (_, checked) in COUNTS.items() if checked]
 

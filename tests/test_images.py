@@ -443,3 +443,32 @@ def test_import_is_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert output.stdout.strip() == "[]"
+
+
+class TestStreams:
+    """They may have no end: no more is read than what shows that it is no picture."""
+
+    class Endless(io.RawIOBase):
+        def __init__(self, start: bytes) -> None:
+            self.start, self.num_read = start, 0
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            piece = self.start[self.num_read : self.num_read + len(buffer)]
+            buffer[:] = piece.ljust(len(buffer), b"\0")
+            self.num_read += len(buffer)
+            return len(buffer)
+
+    def test_what_is_no_picture(self) -> None:
+        stream = self.Endless(b"")
+        with pytest.raises(InvalidInputError, match="not a picture"):
+            read_picture(io.BufferedReader(stream))
+        assert stream.num_read < 3_000_000
+
+    def test_what_begins_like_a_picture(self) -> None:
+        stream = self.Endless(b"\x89PNG\r\n\x1a\n")
+        with pytest.raises(InvalidInputError, match="more than a picture of 1000 pixels takes"):
+            read_picture(io.BufferedReader(stream), max_pixels=1000)
+        assert stream.num_read < 70_000_000

@@ -57,7 +57,7 @@ def test_everything_public_is_documented():
         (
             "decode",
             "data decoder measurements sparsity model region preview scale out allow_partial "
-            "max_pixels workers",
+            "max_pixels max_seconds workers",
         ),
         ("info", "data allow_partial max_pixels"),
         ("load_model", "name_or_path"),

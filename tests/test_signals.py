@@ -1,4 +1,4 @@
-"""Ctrl-C and termination end a command, whatever it is doing, with the right code and no traceback.
+"""Ctrl-C, termination and little memory end a command, whatever it is doing, without a traceback.
 
 How long that takes depends on the machine. What is awaited here would else take minutes.
 """
@@ -113,3 +113,14 @@ cscodec.encode = encode_after_a_child
     code, stderr = started(tmp_path, code, signal.SIGTERM, "encode", "a.png")
     assert code == 0, stderr
     assert (tmp_path / "a.csc").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits differ")
+@pytest.mark.parametrize("megabytes", [150, 200, 230, 290])
+def test_with_little_memory(tmp_path: Path, megabytes: int) -> None:
+    """Wherever it runs out: while libraries are loaded, or later."""
+    picture(tmp_path / "a.png", 300, 300, 3)
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({megabytes}_000_000,) * 2)\n"
+    code, stderr = started(tmp_path, limit, signal.SIGTERM, "encode", "a.png")
+    assert (code == 0) == (tmp_path / "a.csc").exists()
+    assert code == 0 or stderr

@@ -113,7 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         except BrokenPipeError:  # the reader of our output left, as `head` does
             console.discard_stdout()
             sys.exit(console.Exit.FAILED)
-        except (CscodecError, OSError, MemoryError) as error:
+        # ImportError: for lack of memory libraries cannot be loaded.
+        except (CscodecError, OSError, MemoryError, ImportError) as error:
             console.say(console.reason(error))
             sys.exit(console.exit_code(error))
     sys.exit(console.Exit.OK)

@@ -69,7 +69,7 @@ def name_of(source: str) -> str:
 
 def reason(error: BaseException, source: str = "") -> str:
     """Describe an error in one line that begins with the name of ``source``."""
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or "start new thread" in str(error):
         text = "not enough memory; use fewer workers (-j 1), or a machine with more"
     elif isinstance(error, CscodecError):
         text = str(error)

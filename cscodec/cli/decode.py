@@ -54,6 +54,10 @@ def decode(
     strip: options.Strip = None,
     preserve: options.Preserve = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option("--max-seconds", metavar="S", help="Give up on a file that takes longer."),
+    ] = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -80,6 +84,7 @@ def decode(
         "region": area,
         "preview": preview,
         "scale": options.parse_scale(scale),
+        "max_seconds": max_seconds,
     }
     finish = Finish(suffix, _colour(background), options.parse_strip(strip), preserve)
     reading = {"max_pixels": max_pixels, "allow_partial": allow_partial}

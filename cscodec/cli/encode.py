@@ -148,7 +148,7 @@ class Encoder:
         files.check_target(job.target, self.force)
         if job.source.lower().endswith(SUFFIX):
             raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
-        source = files.picture_source(job.source)
+        source = files.picture_source(job.source, self.reading["max_pixels"])
         picture = stripped(read_picture(source, **self.reading), self.strip)
         data = cscodec.encode(picture, **self.settings, workers=workers)
         height, width = picture.pixels.shape[:2]

@@ -71,7 +71,7 @@ def read_stream(source: str, max_pixels: int) -> bytes:
         return container.read(stream, max_pixels=max_pixels)
 
 
-def picture_source(source: str) -> str | StandardInput:
+def picture_source(source: str, max_pixels: int) -> str | StandardInput:
     """Return the path of a picture as it is, or what came by standard input.
 
     Raises
@@ -79,10 +79,12 @@ def picture_source(source: str) -> str | StandardInput:
     InvalidInputError
         If standard input cannot be read.
     """
+    from cscodec.images import stream_bytes
+
     if source != STREAM:
         return source
     with opened(source) as stream:
-        return StandardInput(stream.read())
+        return StandardInput(stream_bytes(stream, max_pixels))
 
 
 def size(source: str | StandardInput) -> int:

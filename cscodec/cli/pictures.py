@@ -30,7 +30,7 @@ def for_each(
     failures = batch.codes(batch.say_refused(found.refused))
     for source, _ in console.with_progress(found.files, len(found.files), label):
         try:
-            opened = files.picture_source(source)
+            opened = files.picture_source(source, max_pixels)
             work(source, read_picture(opened, max_pixels=max_pixels).pixels)
         except (CscodecError, OSError, MemoryError) as error:
             console.say(console.reason(error, source))

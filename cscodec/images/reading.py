@@ -55,6 +55,9 @@ PICTURE_SUFFIXES = frozenset(
     for suffix in suffixes
 )
 _pillow_lock = threading.Lock()
+# Of a stream, which may have no end.
+_PIECE = 1 << 20
+_MOST_BYTES_PER_PIXEL, _MOST_OTHER_BYTES = 16, 64 << 20
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def read_picture(
         return _read(io.BytesIO(source), "picture", wanted)
     if not isinstance(source, (str, os.PathLike)):
         name = getattr(source, "name", None)
-        file = io.BytesIO(source.read())
+        file = io.BytesIO(stream_bytes(source, max_pixels))
         return _read(file, name if isinstance(name, str) else "picture", wanted)
     name = os.fspath(source)
     try:
@@ -108,13 +111,37 @@ def read_picture(
         if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
             raise InvalidInputError(f"{name}: is a device, not a picture")
         with open(name, "rb") as opened:
-            seekable = opened if opened.seekable() else io.BytesIO(opened.read())
+            seekable = opened if opened.seekable() else io.BytesIO(stream_bytes(opened, max_pixels))
             return _read(seekable, name, wanted)
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
         reason = getattr(error, "strerror", None) or str(error)
         raise InvalidInputError(f"{name}: cannot be read: {reason}") from error
+
+
+def stream_bytes(stream: IO[bytes], max_pixels: int) -> bytes:
+    """Read a stream: what it begins with if that is no picture, and a picture up to a limit.
+
+    Raises
+    ------
+    InvalidInputError
+        If it goes on beyond what ``max_pixels`` can take.
+    """
+    data = bytearray(stream.read(_PIECE))
+    prefix = bytes(data[:16])
+    accepting = [Image.OPEN[name][1] for name in _openable()]
+    if prefix[4:8] != b"ftyp" and not any(accepts and accepts(prefix) for accepts in accepting):
+        return bytes(data)
+    most = max_pixels * _MOST_BYTES_PER_PIXEL + _MOST_OTHER_BYTES
+    while piece := stream.read(_PIECE):
+        data += piece
+        if len(data) > most:
+            raise InvalidInputError(
+                f"goes on after {most} bytes, more than a picture of {max_pixels} pixels takes; "
+                "raise the limit (--max-pixels) if you trust it"
+            )
+    return bytes(data)
 
 
 def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:

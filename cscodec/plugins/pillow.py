@@ -21,6 +21,7 @@ import numpy as np
 from PIL import Image, ImageFile
 
 import cscodec
+from cscodec.bitstream import container
 from cscodec.bitstream.container import SIGNATURE
 from cscodec.errors import BadMagicError, CscodecError
 from cscodec.images import Picture, upright
@@ -63,8 +64,8 @@ class CscImageFile(ImageFile.ImageFile):
 
     def _open(self) -> None:
         assert self.fp is not None
-        self._data = self.fp.read()
         try:
+            self._data = container.read(self.fp)
             header = cscodec.info(self._data)
         except BadMagicError as error:
             raise SyntaxError(str(error)) from error  # Pillow's way to say: not mine

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 
 CORPUS = Path(__file__).parent / "corpus"
-NAMES = ["container", "entropy", "decode", "alpha", "model", "checkpoint", "picture"]
+NAMES = ["container", "entropy", "decode", "alpha", "model", "checkpoint", "picture", "exif"]
 _MOST_BYTES = {"model": 200_000, "checkpoint": 60_000}  #: of an input that Atheris makes
 _USUAL_BYTES = 3000
 _MOST_SECONDS = 60  #: for one input, on a machine that may be busy
@@ -72,6 +73,7 @@ def _arguments(wanted: argparse.Namespace) -> list[str]:
 def run(target: str, wanted: argparse.Namespace) -> int:
     """Fuzz one target in this process."""
     faulthandler.enable()
+    warnings.simplefilter("ignore")  # Pillow's, of odd pictures
     if wanted.renew_corpus and wanted.into is None:
         return renew_corpus(target, wanted)
     if not wanted.blind:

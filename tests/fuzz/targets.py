@@ -339,4 +339,5 @@ TARGETS = {
     "model": Target(run_model, lambda: [m.to_bytes() for m in models().values()], tensors_damage),
     "checkpoint": Target(run_checkpoint, checkpoints, tensors_damage),
     "picture": Target(run_picture, picture_files, any_damage),
+    "exif": Target(run_exif, exif_blocks, any_damage),
 }

@@ -95,13 +95,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @lru_cache
-def encoded(name: str) -> bytes:
+def encoded(name: str, workers: int | None = None) -> bytes:
     """The file of a valid case, as the encoder of today writes it."""
     source, options = SOURCES[name](), OPTIONS.get(name, {})
     if name == "rgb-metadata":  # of bytes that `encode` itself would not take for EXIF
-        data = cscodec.encode(Picture(source, **options))
+        data = cscodec.encode(Picture(source, **options), workers=workers)
     else:
-        data = cscodec.encode(source, **options)
+        data = cscodec.encode(source, **options, workers=workers)
     if name == "rgb-unknown-ancillary-chunks":
         chunks = split_chunks(data)
         for at in (1, 3, len(chunks) + 2):
@@ -130,13 +130,20 @@ def hash_of_values(data: bytes) -> bytes:
     return digest.hexdigest().encode() + b"\n"
 
 
-def snapshots(files: Callable[[str], bytes]) -> dict[str, dict[str, str]]:
+def kept(name: str) -> bytes:
+    """A valid file as it is kept."""
+    return (FOLDER / f"valid/{name}.csc").read_bytes()
+
+
+def snapshots(
+    files: Callable[[str], bytes], workers: int | None = None
+) -> dict[str, dict[str, str]]:
     """Hashes of what the encoder writes, and of what decoders make of ``files``."""
     found: dict[str, dict[str, str]] = {}
     for name in SOURCES:
-        found[name] = {"file": hashlib.sha256(encoded(name)).hexdigest()[:16]}
+        found[name] = {"file": hashlib.sha256(encoded(name, workers)).hexdigest()[:16]}
         for decoder in DECODERS:
-            pixels = cscodec.decode(files(name), decoder=decoder)
+            pixels = cscodec.decode(files(name), decoder=decoder, workers=workers)
             found[name][decoder] = hashlib.sha256(pixels.tobytes()).hexdigest()[:16]
     return found
 
@@ -255,7 +262,7 @@ def write_missing(folder: Path = FOLDER) -> list[str]:
 
 def renew_snapshots() -> None:
     """Write ``snapshots.json`` anew, for the files that are kept."""
-    found = snapshots(lambda name: (FOLDER / f"valid/{name}.csc").read_bytes())
+    found = snapshots(kept)
     text = json.dumps(found, indent=1) + "\n"
     (FOLDER / "snapshots.json").write_text(text, encoding="utf-8")
 
