@@ -93,16 +93,16 @@ def compare(
     from cscodec.parallel import available_workers
 
     names = _installed(codecs)
-    sources = pictures.find(inputs, recursive)
+    found = pictures.find(inputs, recursive)
     run = _Run(
         names,
         {"model": load_model(model), "max_pixels": max_pixels},
         aim,
-        len(sources),
+        len(found.files),
         curves=curves and report is not None,
         workers=workers or available_workers(),
     )
-    failures = pictures.for_each(sources, run.add, label="comparing", max_pixels=max_pixels)
+    failures = pictures.for_each(found, run.add, label="comparing", max_pixels=max_pixels)
     if report is not None and run.rows:
         run.write(report, context.obj, force)
     run.report(as_json, as_csv)

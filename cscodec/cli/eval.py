@@ -33,14 +33,23 @@ def evaluate(
         typer.Option(
             "--decoder",
             metavar="|".join(UNQUANTISED_DECODERS),
-            help="Repeat for several; default refine. learned is for --unquantized only.",
+            help="Repeat for several; default refine. learned is for --unquantized only; omp, the "
+            "paper's, restores photographs less well than linear.",
         ),
     ] = None,
     measurements: options.Measurements = None,
-    sparsity: options.Sparsity = 4,
+    sparsity: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=63,
+            help="Atoms per patch, decoder omp; 4, or max(1, M // 5) with --unquantized.",
+        ),
+    ] = None,
     model: Annotated[
         str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
     ] = "photo",
+    tune: options.TuneName = "visual",
     effort: Annotated[
         int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
@@ -76,10 +85,11 @@ def evaluate(
             (),
             model=loaded,
             measurements=measurements,
+            tune=tune,
             effort=effort,
             workers=workers,
             decoder=name,
-            sparsity=sparsity,
+            sparsity=sparsity or 4,
             max_pixels=max_pixels,
         )
         for name in decoders
@@ -99,8 +109,8 @@ def evaluate(
             list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
         rows.extend({"input": source, **row} for row in list(measure(pixels)))
 
-    sources = pictures.find(inputs, recursive)
-    failures = pictures.for_each(sources, add, label="evaluating", max_pixels=max_pixels)
+    found = pictures.find(inputs, recursive)
+    failures = pictures.for_each(found, add, label="evaluating", max_pixels=max_pixels)
     _report(rows, as_json, as_csv)
     batch.finish(failures)
 
@@ -121,11 +131,12 @@ def _restored(
     model: Model,
     decoders: Sequence[UnquantisedDecoder],
     measurements: int | None,
-    sparsity: int,
+    sparsity: int | None,
 ) -> Iterator[Row]:
     from cscodec.evaluation.comparison import quality_row, timed
     from cscodec.evaluation.rate_distortion import measure_decoded
     from cscodec.images import luma
+    from cscodec.learning.options import default_sparsity
     from cscodec.learning.validation import sense_and_restore
     from cscodec.model import System
 
@@ -133,6 +144,7 @@ def _restored(
     if measurements is not None:  # the first rows are the system of fewer measurements
         rows = slice(measurements)
         system = System(system.sensing_matrix[rows], system.dictionary, system.basis[rows])
+    sparsity = sparsity or default_sparsity(len(system.sensing_matrix))
     plane = luma(pixels)
     no_file = dict.fromkeys(("num_bytes", "bits_per_pixel", "encode_s"))
     for decoder in decoders:
@@ -164,9 +176,20 @@ def _report(rows: Sequence[Row], as_json: bool, as_csv: bool) -> None:
     elif rows:
         headers = ["picture", "quality", "decoder", "bpp", "PSNR", "PSNR Y", "SSIM"]
         columns = ["input", "quality", "decoder", *MEASURED]
+        means = _means(rows)
         readable = [
             row | {name: readable_db(row[name]) for name in ("psnr_db", "psnr_luma_db")}
-            for row in (*rows, *_means(rows))
+            for row in (*rows, *means)
         ]
         table = [[row[name] for name in columns] for row in readable]
         console.show(text_table([*headers, "encode s", "decode s"], table, digits=3))
+        _compare_omp(means)
+
+
+def _compare_omp(means: Sequence[Row]) -> None:
+    """Say by how much the paper's decoder is behind the plainest one."""
+    psnr = {(row["quality"], row["decoder"]): row["psnr_luma_db"] for row in means}
+    for (quality, decoder), linear in psnr.items():
+        if decoder == "linear" and (omp := psnr.get((quality, "omp"), linear)) < linear:
+            at = "" if quality is None else f"at quality {quality:g}, "
+            console.show(f"({at}linear restores {linear - omp:.2f} dB more than omp)")

@@ -32,6 +32,7 @@ from cscodec.learning.corpus import (
     Channel,
     Corpus,
     PictureFile,
+    chroma_planes,
     list_pictures,
     read_pixels,
     split_pictures,
@@ -119,6 +120,8 @@ def train(
     with threadpool_limits(1, "blas"):
         if settings.resume:
             run.resume()
+        if options.chroma:
+            run.check_colour()
         run.learn("luma")
         if options.chroma:
             run.learn("chroma")
@@ -127,7 +130,7 @@ def train(
             model = record_test(
                 model,
                 settings.test_folder,
-                sparsity=options.sparsity,
+                sparsity=options.chosen_sparsity,
                 max_pixels=settings.max_pixels,
             )
     return model
@@ -185,6 +188,7 @@ class _Run:
         """Algorithm 1."""
         options, settings = self.options, self.settings
         total = options.outer_iterations * options.dictionary_iterations
+        validate_every = settings.validation_interval(options)
         done = 0
         if (begun := self.state.unfinished) is not None:
             learner, done = begun.learner, begun.iteration
@@ -198,9 +202,9 @@ class _Run:
             batch = corpus.next_batch(options.batch_size)
             learner.partial_fit(batch, executor=self.executor, workers=self.workers or 1)
             quality = None
-            if iteration % settings.validate_every == 0 or iteration == total:
+            if iteration % validate_every == 0 or iteration == total:
                 system = make_system(learner.sensing_matrix, learner.dictionary)
-                quality = measure_quality(planes, system, sparsity=options.sparsity)
+                quality = measure_quality(planes, system, sparsity=options.chosen_sparsity)
                 history.append({"iteration": iteration, **asdict(quality)})
             self.progress(Progress(channel, iteration, total, quality))
             stop = interrupted()
@@ -210,6 +214,20 @@ class _Run:
             if stop:
                 raise KeyboardInterrupt
         return learner
+
+    def check_colour(self) -> None:
+        """Refuse pictures without colour before luma is learned from them."""
+        skipped: dict[str, str] = {}
+        for picture in self.training:
+            pixels = read_pixels(picture, self.settings.max_pixels, skipped)
+            if pixels is not None and any(
+                np.ptp(plane) for plane in chroma_planes(pixels) if plane.size
+            ):
+                return
+        raise InvalidInputError(
+            f"none of the {len(self.training)} pictures to train on has colour; "
+            "train without --chroma, or add pictures in colour"
+        )
 
     def validation_planes(self, channel: Channel) -> list[Pixels]:
         """Centres of held-out pictures."""
@@ -237,7 +255,7 @@ class _Run:
             if channel in systems:
                 planes = self.validation_planes(channel)
                 held_out[str(channel)] = measure_decoders(
-                    planes, systems[channel], sparsity=self.options.sparsity
+                    planes, systems[channel], sparsity=self.options.chosen_sparsity
                 )
         data = describe_data(
             folders,
@@ -275,7 +293,7 @@ class _Run:
         digest = hashlib.sha256(listing.encode()).hexdigest()[:16]
         return {
             **self.options.as_dict(),
-            "validate_every": self.settings.validate_every,
+            "validate_every": self.settings.validation_interval(self.options),
             "max_pixels": self.settings.max_pixels,
             "pictures": f"{len(self.training)} (listing {digest})",
         }
