@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cscodec"
 
 # From the bottom up. A room may import the rooms named here, and itself; nothing else of cscodec.
-_BASE = {"errors", "layout", "choices", "arrays", "parallel", "shipped", "kernels"}
+_BASE = {"errors", "layout", "choices", "arrays", "parallel", "scheduler", "shipped", "kernels"}
 _CODING = _BASE | {"transform", "bitstream", "model"}
 _RESTORING = _CODING | {"sensing", "restore"}
 _CORE = _RESTORING | {"encoding", "decoding", "rate_control", "codec", "describe"}
@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "arrays": set(),
     "choices": set(),
     "parallel": set(),
+    "scheduler": {"errors", "parallel"},
     "shipped": set(),
     "kernels": {"errors", "layout", "arrays"},
     "transform": {"errors", "layout", "arrays", "kernels"},
@@ -53,8 +54,9 @@ ALLOWED: dict[str, set[str]] = {
 NEVER_AT_THE_TOP_OF = {"cli", "images", "plugins", "__init__", "__main__"}
 HEAVY = {"scipy", "skimage"}
 
-#: Folders that need an extra, and its name. Nothing outside imports them or what it brings.
-EXTRAS = {"learning/restorer": "restorer"}
+#: Folders and files that need an extra, and its name. Nothing outside imports what it brings, nor
+#: the folder.
+EXTRAS = {"learning/restorer": "restorer", "scheduler.py": "dask"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -132,7 +134,7 @@ def is_extra(path: Path) -> bool:
 
 
 def declared(requirements: list[str]) -> set[str]:
-    names = {"pillow": "PIL", "scikit-image": "skimage"}
+    names = {"pillow": "PIL", "scikit-image": "skimage", "dask[distributed]": "distributed"}
     found = [re.split(r"[<>=~ ]", line)[0] for line in requirements]
     return {names.get(name, name) for name in found}
 

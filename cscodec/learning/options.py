@@ -22,8 +22,19 @@ STATISTICS = ("restart", "keep")
 #: The methods that weigh errors by γ, and each one's own choice.
 GAMMAS = {"online": 1 / 32, "s-dcs": 1 / 32, "bl": 1 / 256}
 #: Parameters that only the online method has, and those that only batch methods have.
-ONLINE_ONLY = ("rho", "batch_size", "dictionary_iterations", "outer_iterations", "statistics")
+ONLINE_ONLY = (
+    "rho",
+    "batch_size",
+    "dictionary_iterations",
+    "outer_iterations",
+    "statistics",
+    "shards",
+)
 BATCH_ONLY = ("iterations", "patches", "parameters")
+
+MAX_SHARDS = 1 << 14
+#: What is usual where shards are coded apart: as many patches as in the paper, in fewer batches.
+SHARDED = {"shards": 16, "batch_size": 8192, "dictionary_iterations": 16}
 
 MAX_TRAINING_PIXELS = 50_000_000  #: larger pictures are skipped
 
@@ -49,6 +60,9 @@ class TrainingOptions:
         Dictionary updates per sensing matrix, and updates of the sensing matrix.
     statistics : {"restart", "keep"}
         What a new sensing matrix does to A and B: the paper's algorithm starts them again.
+    shards : int
+        Parts that the pictures are dealt into, each of which codes its share of every batch; with
+        1, batches are drawn from all pictures together.
     iterations, patches : int, optional
         Rounds of a batch method, and the size of its training set; its own default if None.
     parameters : mapping of str to number or str
@@ -72,6 +86,7 @@ class TrainingOptions:
     dictionary_iterations: int = 1000
     outer_iterations: int = 10
     statistics: str = "restart"
+    shards: int = 1
     iterations: int | None = None
     patches: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -104,6 +119,7 @@ class TrainingOptions:
             "dictionary_iterations": (1, math.inf),
             "outer_iterations": (1, math.inf),
             "rho": (0, 1e6),
+            "shards": (1, MAX_SHARDS),
             "iterations": (1, math.inf),
             "patches": (self.atoms, math.inf),
             "seed": (0, 2**63 - 1),
@@ -187,6 +203,9 @@ class RunSettings:
         was never interrupted.
     max_pixels : int
         Larger pictures are skipped.
+    scheduler : str, optional
+        Where pictures are read and coded: the address of a Dask scheduler, ``local:N`` for N
+        processes of this machine, or threads of this process (``local``, the default).
     """
 
     name: str = "model"
@@ -197,6 +216,7 @@ class RunSettings:
     checkpoint_every: int = 500
     resume: bool = False
     max_pixels: int = MAX_TRAINING_PIXELS
+    scheduler: str | None = None
 
     def check(self, options: TrainingOptions) -> None:
         """Refuse what cannot be had with these options.
@@ -213,6 +233,20 @@ class RunSettings:
             raise InvalidInputError("--resume needs --checkpoint")
         if self.checkpoint is not None and options.method != "online":
             raise InvalidInputError("--checkpoint works with --method online only")
+        if self.is_elsewhere and options.shards == 1:
+            raise InvalidInputError(
+                "--scheduler needs --method online and --shards 2 or more: what it hands out"
+            )
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether other processes read the pictures."""
+        return self.scheduler not in (None, "local")
+
+    def places(self, folders: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+        """Return folders by names that hold wherever they are read."""
+        name = os.path.abspath if self.is_elsewhere else os.fspath
+        return tuple(name(folder) for folder in folders)
 
 
 def flag(name: str) -> str:
