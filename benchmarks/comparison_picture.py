@@ -13,14 +13,14 @@ import io
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
+from sheet import box_of, draw_sheet
 
 import cscodec
 from cscodec.evaluation.metrics import bits_per_pixel, psnr_db
 from cscodec.images import luma, read_picture
 
 ROOT = Path(__file__).resolve().parents[1]
-CAPTION, GAP = 26, 8  # pixels
 
 
 def jpeg_near(picture: Image.Image, num_bytes: float) -> bytes:
@@ -43,30 +43,20 @@ def main() -> None:
     parser.add_argument("--zoom", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs/comparison.png")
     arguments = parser.parse_args()
-    left, top, width, height = map(int, arguments.crop.split(","))
-
     pixels = read_picture(arguments.picture).pixels
     num_bytes = arguments.bpp * pixels.shape[0] * pixels.shape[1] / 8
     jpeg = jpeg_near(Image.fromarray(pixels), num_bytes)
     ours = cscodec.encode(pixels, target_size=len(jpeg))
     decoded = cscodec.decode(ours)
     opened = np.asarray(Image.open(io.BytesIO(jpeg)))
-    panels = {
-        "original": pixels,
-        f"cscodec, {caption(ours, pixels, decoded)}": decoded,
-        f"JPEG, {caption(jpeg, pixels, opened)}": opened,
-    }
-    width, height = width * arguments.zoom, height * arguments.zoom
-    sheet = Image.new("RGB", (len(panels) * (width + GAP) - GAP, height + CAPTION), "white")
-    font = ImageFont.load_default(size=13)
-    for index, (text, panel) in enumerate(panels.items()):
-        x = index * (width + GAP)
-        box = (left, top, left + width // arguments.zoom, top + height // arguments.zoom)
-        part = Image.fromarray(panel).crop(box)
-        sheet.paste(part.resize((width, height), Image.Resampling.NEAREST), (x, 0))
-        ImageDraw.Draw(sheet).text((x + width / 2, height + 6), text, "black", font, anchor="ma")
+    panels = [
+        ("original", pixels),
+        (f"cscodec, {caption(ours, pixels, decoded)}", decoded),
+        (f"JPEG, {caption(jpeg, pixels, opened)}", opened),
+    ]
+    sheet = draw_sheet([panels], box_of(arguments.crop), arguments.zoom)
     sheet.save(arguments.output, optimize=True)
-    print(f"{arguments.output}: {', '.join(list(panels)[1:])}")
+    print(f"{arguments.output}: {', '.join(text for text, _ in panels[1:])}")
 
 
 def caption(file: bytes, original: np.ndarray, decoded: np.ndarray) -> str:

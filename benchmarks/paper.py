@@ -1,6 +1,6 @@
 """The paper's evaluation, run again: every system trained, its tables and figures.
 
-    python benchmarks/paper.py                    # everything, some ten minutes
+    python benchmarks/paper.py                    # everything, some twenty minutes
     python benchmarks/paper.py --quick            # about two minutes, into a temporary folder
     python benchmarks/paper.py --pictures DIR     # also write restored Lena and Mandrill to DIR
 
@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,10 +34,10 @@ from cscodec.evaluation.metrics import psnr_db, ssim
 from cscodec.images import find_pictures, luma, read_picture
 from cscodec.learning.corpus import Corpus, list_pictures, split_pictures
 from cscodec.learning.online import LearnerParameters, OnlineLearner
-from cscodec.learning.options import GAMMAS
+from cscodec.learning.options import GAMMAS, default_sparsity
 from cscodec.learning.rivals import Sizes, learn, training_set
 from cscodec.learning.rivals.dictionary_updates import error_weight, objective, sparse_code
-from cscodec.learning.validation import sense_and_restore
+from cscodec.learning.validation import measure_quality, sense_and_restore
 from cscodec.model import System
 from cscodec.sensing.reconstruct import decode_measurements
 
@@ -47,7 +47,17 @@ SIZES = Sizes(NUM_MEASUREMENTS, NUM_ATOMS, SPARSITY)
 GAMMA = GAMMAS["online"]
 NUM_TEST_PATCHES = 6000
 SMALL_SET = 6000
-REFINED = ("online", "online-kept", "online-large")  # systems also measured with the slow decoder
+#: What is left open in Algorithms 1 and 2, and the names of what comes of it: the atoms' update and
+#: what a new Φ does to A and B.
+VARIANTS = {
+    "letter": ("printed", "restart"),
+    "letter-kept": ("printed", "keep"),
+    "restarted": ("exact", "restart"),
+    "online": ("exact", "keep"),  # the defaults of `cscodec train`
+}
+#: Systems that are also measured with decoders of whole planes; `refine` takes long.
+PLANE_DECODERS = dict.fromkeys(VARIANTS, ("learned",)) | {"online": ("refine", "learned")}
+MEASUREMENTS = (5, 10, 15, 20, 31)
 
 Float32Array = npt.NDArray[np.float32]
 Uint8Array = npt.NDArray[np.uint8]
@@ -62,7 +72,7 @@ class Schedule:
     outer_iterations: int = 10
     dictionary_iterations: int = 1000
     large_batch: int = 512
-    further_iterations: int = 1000
+    further_iterations: int = 15_000
     draws: int = 3
 
 
@@ -102,11 +112,10 @@ class Watch:
         self._start = time.process_time()
 
     def __call__(self, iteration: int, phi: npt.ArrayLike, psi: npt.ArrayLike) -> None:
-        if self.is_due(iteration):
-            paused = time.process_time()
-            quality = patch_psnr_db(self._test_patches, System.from_matrices(phi, psi))
-            self.curve.append((iteration, paused - self._start, quality))
-            self._start += time.process_time() - paused
+        paused = time.process_time()
+        quality = patch_psnr_db(self._test_patches, System.from_matrices(phi, psi))
+        self.curve.append((iteration, paused - self._start, quality))
+        self._start += time.process_time() - paused
 
     def is_due(self, iteration: int) -> bool:
         return iteration % self._every == 0 or iteration == 1
@@ -136,37 +145,42 @@ def learn_batch(
 def learn_online(
     corpus: Corpus,
     test_patches: Float32Array,
+    schedule: Schedule,
     *,
-    batch_size: int,
-    outer_iterations: int,
-    dictionary_iterations: int,
-    statistics: str = "restart",
-    inspect: Callable[[int, OnlineLearner, npt.NDArray[np.float64]], None] | None = None,
-    further_iterations: int = 0,
+    variant: str,
+    sizes: Sizes = SIZES,
+    batch_size: int = 128,
+    inspect: Convergence | None = None,
 ) -> Run:
-    """Train by Algorithm 1; ``inspect`` sees the learner and Φ after every dictionary iteration.
+    """Train by Algorithm 1, in one of its variants.
 
-    ``statistics`` is as in `TrainingOptions`. The system returned is that before the further
-    iterations, which are Figure 4's.
+    ``inspect`` sees the learner and Φ after every dictionary iteration and has further ones made.
+    The system returned is that before these, which are Figure 4's.
     """
-    learner = OnlineLearner(LearnerParameters(NUM_MEASUREMENTS, NUM_ATOMS, SPARSITY, GAMMA))
+    update, statistics = VARIANTS[variant]
+    parameters = LearnerParameters(**asdict(sizes), gamma=GAMMA, update=update)
+    learner = OnlineLearner(parameters)
     corpus.window_size  # noqa: B018 - reads the pictures: not a cost of learning
-    watch = Watch(test_patches, every=max(1, dictionary_iterations // 5))
+    per_outer = schedule.dictionary_iterations
+    # No divisor of an outer iteration: points fall before its end and after it.
+    watch = Watch(test_patches, every=max(1, round(0.191 * per_outer)))
     while not learner.is_started:
         learner.partial_fit(corpus.next_batch(batch_size))
-    schedule = outer_iterations * dictionary_iterations
+    planned = schedule.outer_iterations * per_outer
+    further = schedule.further_iterations if inspect else 0
     phi = learner.sensing_matrix
     run: Run | None = None
-    for iteration in range(1, schedule + further_iterations + 1):
-        if iteration <= schedule and (iteration - 1) % dictionary_iterations == 0:
+    for iteration in range(1, planned + further + 1):
+        if iteration <= planned and (iteration - 1) % per_outer == 0:
             phi = learner.sensing_matrix
             learner.update_sensing_matrix(forget=statistics == "restart")
         learner.partial_fit(corpus.next_batch(batch_size))
-        if iteration <= schedule and watch.is_due(iteration):  # a design of Φ is not free
+        is_last = iteration == planned
+        if iteration <= planned and (is_last or watch.is_due(iteration)):  # a new Φ is not free
             watch(iteration, learner.sensing_matrix, learner.dictionary)
-        if iteration == schedule:
+        if is_last:
             system = System.from_matrices(learner.sensing_matrix, learner.dictionary)
-            run = Run(system, schedule * batch_size, watch.cpu_s(), watch.curve)
+            run = Run(system, planned * batch_size, watch.cpu_s(), watch.curve)
         if inspect is not None:
             inspect(iteration, learner, phi)
     assert run is not None
@@ -174,14 +188,19 @@ def learn_online(
 
 
 class Convergence:
-    """Figures 4 and 5: objective and PSNR on test patches, and how far the dictionary moves."""
+    """Figures 4 and 5: objective and PSNR on test patches, and how far the dictionary moves.
 
-    def __init__(self, test_patches: Float32Array, every: int) -> None:
+    `change` has the largest of every window of iterations, with the window's first.
+    """
+
+    def __init__(self, test_patches: Float32Array, schedule: Schedule) -> None:
         self.objective: list[tuple[int, float]] = []
         self.psnr_db: list[tuple[int, float]] = []
-        self.change: list[float] = []
+        self.change: list[tuple[int, float]] = []
         self._test_patches = test_patches
-        self._every = every
+        self._per_outer = schedule.dictionary_iterations
+        self._planned = schedule.outer_iterations * self._per_outer
+        self._window = max(1, self._per_outer // 10)
         self._before: Float32Array | None = None
 
     def __call__(
@@ -189,9 +208,13 @@ class Convergence:
     ) -> None:
         psi = learner.dictionary
         if self._before is not None:
-            self.change.append(float(np.linalg.norm(psi - self._before)))
+            change = float(np.linalg.norm(psi - self._before))
+            if iteration == 2 or iteration % self._window == 1 % self._window:
+                self.change.append((iteration, change))
+            first, largest = self.change[-1]
+            self.change[-1] = first, max(largest, change)
         self._before = psi
-        if iteration % self._every == 0 or iteration == 1:
+        if self._is_due(iteration):
             weight = error_weight(phi, GAMMA)
             wide = psi.astype(np.float64)
             codes = sparse_code(self._test_patches, wide, weight, SPARSITY)
@@ -199,6 +222,12 @@ class Convergence:
             quality = patch_psnr_db(self._test_patches, System.from_matrices(phi, psi))
             self.objective.append((iteration, value))
             self.psnr_db.append((iteration, quality))
+
+    def _is_due(self, iteration: int) -> bool:
+        """Every window's end, and what the first batch after a new Φ did; then more seldom."""
+        if iteration > self._planned:
+            return iteration % (5 * self._window) == 0
+        return iteration % self._window == 0 or iteration % self._per_outer == 1
 
 
 def dct_system() -> System:
@@ -212,7 +241,7 @@ def train_all(
     test_patches: Float32Array,
     validation_patches: Float32Array,
     schedule: Schedule,
-) -> tuple[dict[str, Run], Convergence]:
+) -> tuple[dict[str, Run], dict[str, Convergence]]:
     """Train every system of the comparison."""
     patches = training.next_batch(schedule.patches)
     small = patches[:SMALL_SET]
@@ -224,19 +253,14 @@ def train_all(
         quality = patch_psnr_db(test_patches, run.system)
         print(f"{name:16} {run.cpu_s:7.1f} s of CPU, {quality:.2f} dB on test patches", flush=True)
 
-    online = partial(
-        learn_online,
-        training,
-        test_patches,
-        outer_iterations=schedule.outer_iterations,
-        dictionary_iterations=schedule.dictionary_iterations,
-    )
-    convergence = Convergence(test_patches, max(1, schedule.dictionary_iterations // 20))
-    # The first run without its observer, so that its time is the learner's alone.
-    add("online", online(batch_size=128))
-    online(batch_size=128, inspect=convergence, further_iterations=schedule.further_iterations)
-    for name, batch_size in (("online-kept", 128), ("online-large", schedule.large_batch)):
-        add(name, online(batch_size=batch_size, statistics="keep"))
+    online = partial(learn_online, training, test_patches, schedule)
+    for variant in VARIANTS:
+        add(variant, online(variant=variant))
+    add("online-large", online(variant="online", batch_size=schedule.large_batch))
+    convergence: dict[str, Convergence] = {}
+    for variant in ("letter", "letter-kept"):  # again, as measuring is not a cost of learning
+        convergence[variant] = Convergence(test_patches, schedule)
+        online(variant=variant, inspect=convergence[variant])
     add("s-dcs", learn_batch("s-dcs", patches, test_patches, **rounds))
     add("s-dcs-small", learn_batch("s-dcs", small, test_patches, **rounds))
     add("bl", learn_batch("bl", small, test_patches, **rounds))
@@ -283,6 +307,29 @@ def measure_choices(
     return rows
 
 
+def measure_fewer(
+    training: Corpus,
+    test_patches: Float32Array,
+    pictures: Mapping[str, Uint8Array],
+    schedule: Schedule,
+) -> list[dict[str, float]]:
+    """OMP by the number of measurements: mean over pictures, K = 4 and K that follows M."""
+    rows = []
+    for num_measurements in MEASUREMENTS:
+        for sparsity in sorted({4, default_sparsity(num_measurements)}):
+            sizes = Sizes(num_measurements, NUM_ATOMS, sparsity)
+            run = learn_online(training, test_patches, schedule, variant="online", sizes=sizes)
+            found = {
+                decoder: measure_quality(
+                    list(pictures.values()), run.system, decoder, sparsity=sparsity
+                ).psnr_db
+                for decoder in ("omp", "linear")
+            }
+            rows.append({"measurements": num_measurements, "sparsity": sparsity, **found})
+            print(rows[-1], flush=True)
+    return rows
+
+
 def read_luma(folder: Path) -> dict[str, Uint8Array]:
     """Luma of every picture of a folder, by stem."""
     return {path.stem: luma(read_picture(path).pixels) for path in find_pictures(folder)}
@@ -294,7 +341,7 @@ def measure_pictures(
     """PSNR, SSIM and seconds of every picture by system and decoder."""
     results: dict[str, dict[str, dict[str, Any]]] = {}
     for name, run in runs.items():
-        decoders = PATCH_DECODERS + (("refine",) if name in REFINED else ())
+        decoders = PATCH_DECODERS + PLANE_DECODERS.get(name, ())
         results[name] = {}
         for decoder in decoders:
             found = {}
@@ -326,7 +373,7 @@ def write_restored(
     for picture in ("lena", "mandrill"):
         Image.fromarray(pictures[picture]).save(folder / f"{picture}.png")
         for name, run in runs.items():
-            for decoder in ("omp", "refine") if name.startswith("online") else ("omp",):
+            for decoder in ("omp", *PLANE_DECODERS.get(name, ())):
                 restored = sense_and_restore(
                     pictures[picture], run.system, decoder, sparsity=SPARSITY
                 )
@@ -355,6 +402,7 @@ def main() -> int:
         draws = corpus.next_batch(schedule.draws * SMALL_SET)
         choices = measure_choices(draws, validation_patches, schedule)
         pictures = read_luma(Path(data) / "table2")
+        fewer = measure_fewer(corpus, test_patches, pictures, schedule)
         measured = measure_pictures(pictures, runs)
     results = {
         "machine": describe_machine(),
@@ -375,10 +423,14 @@ def main() -> int:
             for name, run in runs.items()
         },
         "choices": choices,
+        "fewer": fewer,
         "convergence": {
-            "objective": convergence.objective,
-            "psnr_db": convergence.psnr_db,
-            "change": convergence.change,
+            variant: {
+                "objective": found.objective,
+                "psnr_db": found.psnr_db,
+                "change": found.change,
+            }
+            for variant, found in convergence.items()
         },
     }
     target = output / "benchmarks" / "results" / "paper.json"

@@ -233,6 +233,7 @@ class Cluster(Scheduler):
         from distributed.client import ClosedClientError
         from distributed.comm.core import CommClosedError
 
+        lost: tuple[type[Exception], ...] = (CancelledError, ClosedClientError, CommClosedError)
         try:
             yield
         except KilledWorker as error:
@@ -240,7 +241,7 @@ class Cluster(Scheduler):
                 f"--scheduler {self._address}: {error.allowed_failures + 1} workers died of the "
                 f"same work ({error.task}); their logs say why, and it may be memory"
             ) from error
-        except (CancelledError, ClosedClientError, CommClosedError, *more) as error:
+        except (*lost, *more) as error:
             raise SchedulerError(f"--scheduler {self._address}: the scheduler is lost") from error
 
     def _place(self, part: int) -> str:

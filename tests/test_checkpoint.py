@@ -64,12 +64,6 @@ def test_failed_write_leaves_the_old_checkpoint(
     assert load_checkpoint(path).state == {"iteration": 1}
 
 
-def test_leftover_of_a_killed_run_is_no_obstacle(tmp_path: Path) -> None:
-    (tmp_path / ".c.partial").write_bytes(b"half a check")
-    save_checkpoint(tmp_path / "c", Checkpoint({}, {}))
-    assert [path.name for path in tmp_path.iterdir()] == ["c"]
-
-
 @pytest.mark.parametrize(
     "data",
     [b"", b"not a checkpoint", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64],

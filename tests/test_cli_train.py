@@ -61,9 +61,54 @@ def test_trains_prints_and_reports(
         assert f"{quality['psnr_db']:.2f}" in out
     assert "skipped crops/broken.png" in err
     assert "1 pictures were skipped" in err
+    validations = [line for line in err.splitlines() if " on held-out pictures" in line]
+    assert [line.split(":")[1] for line in validations] == [
+        f" luma {iteration}/40" for iteration in (8, 16, 24, 32, 40)
+    ]
+    history = model.metadata["results"]["history"]["luma"]
+    assert f"{history[0]['psnr_db']:.2f} dB, SSIM {history[0]['ssim']:.4f}" in validations[0]
+    held_out = model.metadata["results"]["held_out"]["luma"]
+    ahead = held_out["linear"]["psnr_db"] - held_out["omp"]["psnr_db"]
+    assert f"linear restores {ahead:.2f} dB more than the paper's omp" in out
     page = (report / "index.html").read_text(encoding="utf-8")
     assert model.model_id.hex() in page
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.safetensors", "report"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 elsewhere")
+def test_trains_on_folders_whose_names_are_no_utf8(pictures: Path, tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(folder)
+    for i in range(3):
+        data = (pictures / f"{i}.png").read_bytes()
+        Path(os.fsdecode(folder + b"/\xff%d.png" % i)).write_bytes(data)
+    Path(os.fsdecode(folder + b"/\xfe.png")).write_bytes(data[:500])
+    output = tmp_path / "m.safetensors"
+    report, kept = ["--report", str(tmp_path / "report")], ["--checkpoint", str(tmp_path / "c")]
+    code = run(
+        os.fsdecode(folder),
+        "-o",
+        output,
+        *SMALL,
+        *report,
+        *kept,
+        "--test-folder",
+        os.fsdecode(folder),
+    )
+    assert code == 0
+    data = load_model(output).metadata["data"]
+    assert data["folders"] == ["caf\\udce9"]
+    assert list(data["skipped_pictures"]) == ["caf\\udce9/\\udcfe.png"]
+
+
+def test_exact_restoration_is_called_so(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["-m", "63", "--atoms", "70", "--no-codec-tables", "--dictionary-iterations", "2"]
+    assert run(pictures, "-o", tmp_path / "m.safetensors", *command, "--outer-iterations", "1") == 0
+    out = capsys.readouterr().out
+    assert "exact" in out
+    assert "99.00" not in out
 
 
 def test_json_goes_to_stdout(
@@ -98,6 +143,8 @@ def test_existing_outputs_are_refused(
         ("-o m.safetensors --atoms 19", "--atoms is 19; allowed is 20..4096"),
         ("-o m.safetensors --method magic", "--method is 'magic'"),
         ("-o m.safetensors --statistics drop", "--statistics is 'drop'; allowed are restart, keep"),
+        ("-o m.safetensors --update fast", "--update is 'fast'; allowed are exact, printed"),
+        ("-o m.safetensors --method pca --update printed", "--update has no meaning for --method"),
         ("-o m.safetensors --method pca --gamma 1", "--gamma has no meaning for --method pca"),
         ("-o m.safetensors --resume", "--resume needs --checkpoint"),
         ("-o m.safetensors --method bl --parameter x", "write NAME=VALUE"),

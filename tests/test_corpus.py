@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ from cscodec.learning.corpus import (
     PictureFile,
     chroma_planes,
     list_pictures,
+    read_pixels,
     split_pictures,
 )
 
@@ -32,6 +35,24 @@ def folder(tmp_path: Path) -> Path:
         pixels = random.integers(0, 256, (height, width), np.uint8)
         Image.fromarray(pixels).save(folder / ("more" if i == 4 else "") / f"{i}.png")
     return folder
+
+
+def test_names_that_are_no_utf8_can_be_written(folder: Path) -> None:
+    strange = os.fsencode(folder) + b"/caf\xe9"
+    try:
+        os.rename(folder / "more", strange)
+    except OSError:
+        pytest.skip("this file system has names of UTF-8 only")
+    (Path(os.fsdecode(strange)) / "\udcff.png").write_bytes(b"no picture")
+    pictures = list_pictures([folder])
+    name = "pictures/caf\\udce9/\\udcff.png"
+    assert name in [picture.name for picture in pictures]
+    training, held_out = split_pictures(pictures)
+    skipped: dict[str, str] = {}
+    for picture in training + held_out:
+        read_pixels(picture, 10**6, skipped)
+    assert list(skipped) == [name]
+    json.dumps(skipped, ensure_ascii=False).encode()
 
 
 NUM_PATCHES = 16 + 20 + 64 + 80 + 20

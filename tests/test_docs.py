@@ -111,6 +111,19 @@ def test_readme_sizes_are_the_measured_ones() -> None:
         assert row in readme, f"{set_name}, {quality}: the README should say {row}"
 
 
+def test_readme_says_what_is_saved(tmp_path: Path, samples_folder: Path) -> None:
+    command = ["-m", "cscodec", "encode", "-r", samples_folder, "-d", tmp_path, "--quiet", "--json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, *command], env=environment, capture_output=True)
+    records = json.loads(result.stdout)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = re.search(r"(\d+) files written: ([\d.]+) MB to ([\d.]+) kB, (\d+) % saved", readme)
+    assert told is not None
+    before, after = (sum(r[name] for r in records) for name in ("source_bytes", "num_bytes"))
+    measured = [len(records), before / 1e6, after / 1e3, 100 - 100 * after / before]
+    assert [float(text) for text in told.groups()] == pytest.approx(measured, rel=0.15)
+
+
 def test_make_help_lists_every_verb() -> None:
     result = subprocess.run(["make", "-C", ROOT, "help"], capture_output=True, text=True)
     for verb in ("help", "demo", "test", "lint", "check", "bench", "vectors", "paper"):

@@ -7,7 +7,17 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from cscodec.errors import InvalidInputError
-from cscodec.evaluation.metrics import bd_rate, bits_per_pixel, mean_squared_error, psnr_db, ssim
+from cscodec.evaluation.metrics import (
+    EXACT_DB,
+    bd_rate,
+    bits_per_pixel,
+    db_text,
+    mean_psnr_db,
+    mean_squared_error,
+    psnr_db,
+    readable_db,
+    ssim,
+)
 
 RATES = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
 QUALITIES = np.array([26.0, 29.0, 32.5, 36.0, 40.0])
@@ -105,3 +115,50 @@ def test_bd_rate_needs_curves():
         bd_rate(RATES, QUALITIES, [1.0, 2.0], [30.0, 29.0])
     with pytest.raises(InvalidInputError, match="as many rates"):
         bd_rate(RATES, QUALITIES, RATES, QUALITIES[:-1])
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("curve", ["anchor", "test"])
+def test_bd_rate_refuses_rates_that_cannot_be(rate, curve):
+    wrong = [rate, *RATES[1:]]
+    rates = (wrong, RATES) if curve == "anchor" else (RATES, wrong)
+    with pytest.raises(InvalidInputError, match=r"a rate is (0|-1|inf|nan); allowed are finite"):
+        bd_rate(rates[0], QUALITIES, rates[1], QUALITIES)
+
+
+@pytest.mark.parametrize("given", [[[1, 2], [3]], ["a", "b"], [None, {}], 3.0, []])
+def test_bd_rate_refuses_what_is_no_list_of_numbers(given):
+    with pytest.raises(InvalidInputError):
+        bd_rate(given, given, RATES, QUALITIES)
+
+
+@pytest.mark.parametrize("rates", [(0, 1), (2, 1), (1, 1), (-1, 2), (0.1, math.inf), (math.nan, 1)])
+def test_bd_rate_refuses_ranges_that_are_none(rates):
+    with pytest.raises(InvalidInputError, match="0 < low < high"):
+        bd_rate(RATES, QUALITIES, RATES, QUALITIES, rate_range=rates)
+
+
+def test_points_without_error_do_not_break_a_curve():
+    lossless = bd_rate(np.append(RATES, 9.0), np.append(QUALITIES, math.inf), RATES, QUALITIES)
+    assert lossless == pytest.approx(0, abs=1e-9)
+
+
+def test_rates_that_differ_by_one_bit_are_a_curve():
+    close = [1.0, math.nextafter(1.0, 2.0), 2.0]
+    assert math.isfinite(bd_rate(close, [30.0, 31.0, 32.0], close, [30.0, 31.0, 32.0]))
+
+
+def test_a_picture_without_error_leaves_the_mean_finite():
+    assert mean_psnr_db([math.inf, 31.0]) == (EXACT_DB + 31.0) / 2
+    assert mean_psnr_db([math.inf]) == EXACT_DB
+    assert math.isnan(mean_psnr_db([]))
+
+
+def test_psnr_in_words():
+    assert readable_db(31.416) == 31.416
+    assert readable_db(EXACT_DB) == readable_db(math.inf) == "exact"
+    assert (db_text(31.416), db_text(31.416, " dB"), db_text(math.inf, " dB")) == (
+        "31.42",
+        "31.42 dB",
+        "exact",
+    )

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cscodec.errors import InvalidInputError
-from cscodec.learning.online import LearnerParameters, OnlineLearner, update_atoms
+from cscodec.learning.atoms import damping_of_printed_update, update_atoms
+from cscodec.learning.online import LearnerParameters, OnlineLearner
 from cscodec.learning.statistics import Coder, Statistics
 from cscodec.sensing.design import coherence_objective, design_sensing_matrix
 from cscodec.sensing.pursuit import omp
@@ -62,17 +63,23 @@ class TestAtomUpdate:
         phi = design_sensing_matrix(atoms.T, 8)
         return atoms, codes.T @ codes, codes.T @ patches, phi, 1 / 32
 
+    @staticmethod
+    def printed(atoms: Array, a: Array, b: Array, phi: Array, gamma: float, j: int) -> Array:
+        """The update of ψ_j as Algorithm 2 prints it, before it is scaled to unit norm."""
+        xi_1 = np.linalg.inv(np.eye(64) + phi.T @ phi / gamma)
+        xi_2 = xi_1 @ phi.T @ phi
+        product = atoms.T @ a[j] / a[j, j]
+        first = xi_1 @ (b[j] / a[j, j] - product + atoms[j])
+        second = xi_2 @ (b[j] / (a[j, j] * gamma) + atoms[j] / gamma - product)
+        updated: Array = first + second
+        return updated
+
     def test_the_gradient_vanishes_at_ours_and_not_at_the_printed_one(self) -> None:
         atoms, a, b, phi, gamma = self.problem()
         j = 5
         ours, printed = atoms.copy(), atoms.copy()
         ours[j] = (b[j] - atoms.T @ a[j]) / a[j, j] + atoms[j]
-        xi_1 = np.linalg.inv(np.eye(64) + phi.T @ phi / gamma)
-        xi_2 = xi_1 @ phi.T @ phi
-        product = atoms.T @ a[j] / a[j, j]
-        printed[j] = xi_1 @ (b[j] / a[j, j] - product + atoms[j]) + xi_2 @ (
-            b[j] / (a[j, j] * gamma) + atoms[j] / gamma - product
-        )
+        printed[j] = self.printed(atoms, a, b, phi, gamma, j)
         before = np.linalg.norm(surrogate_gradient(atoms, a, b, phi, gamma, j))
         assert np.linalg.norm(surrogate_gradient(ours, a, b, phi, gamma, j)) < 1e-9 * before
         assert np.linalg.norm(surrogate_gradient(printed, a, b, phi, gamma, j)) > 0.01 * before
@@ -87,6 +94,19 @@ class TestAtomUpdate:
         update_atoms(found, a, b)
         np.testing.assert_allclose(found, expected, atol=2e-5)
         np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-6)
+
+    @pytest.mark.parametrize("gamma", [1 / 32, 1.0, 4.0])
+    def test_the_kernel_computes_the_printed_update_too(self, gamma: float) -> None:
+        atoms, a, b, phi, _ = self.problem()
+        expected = atoms.copy()
+        for j in range(len(atoms)):
+            updated = self.printed(expected, a, b, phi, gamma, j)
+            expected[j] = updated / np.linalg.norm(updated)
+        found, exact = atoms.astype(np.float32), atoms.astype(np.float32)
+        update_atoms(found, a, b, damping_of_printed_update(phi, gamma))
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+        update_atoms(exact, a, b)  # with γ = 1 the missing factor is none
+        assert (np.abs(found - exact).max() < 1e-5) == (gamma == 1)
 
     def test_passes_lower_the_surrogate_until_it_rests(self) -> None:
         random = np.random.default_rng(2)
@@ -195,7 +215,7 @@ def test_workers_and_executors_change_nothing() -> None:
 
 def test_resumed_run_is_bit_for_bit_the_same() -> None:
     batches = np.split(textured_patches(40 * 128), 40)
-    parameters = replace(SMALL, dictionary_iterations=10, replacement_share=0.3)
+    parameters = replace(SMALL, dictionary_iterations=10, replacement_share=0.3, update="printed")
     whole = OnlineLearner(parameters)
     for batch in batches:
         whole.partial_fit(batch)
@@ -423,6 +443,28 @@ def test_seldom_used_atoms_are_replaced() -> None:
     assert learner.num_replaced == len(rare)
 
 
+def test_kept_statistics_forget_replaced_atoms_alone() -> None:
+    learner = trained(replacement_share=0.6)
+    before = learner.state()
+    rare = np.flatnonzero(learner.usage < 0.6 * learner.usage.max())
+    learner.update_sensing_matrix(forget=False)
+    assert learner.num_replaced == len(rare) > 0
+    after = learner.state()
+    others = np.setdiff1d(np.arange(70), rare)
+    assert not after["A"][rare].any()
+    assert not after["A"][:, rare].any()
+    assert not after["B"][rare].any()
+    assert not learner.usage[rare].any()
+    np.testing.assert_array_equal(after["B"][others], before["B"][others])
+    np.testing.assert_array_equal(
+        after["A"][np.ix_(others, others)], before["A"][np.ix_(others, others)]
+    )
+    patches = learner.dictionary[:, rare]
+    learner.partial_fit(textured_patches(128, seed=5))
+    moved = np.linalg.norm(learner.dictionary[:, rare] - patches, axis=0)
+    assert np.median(moved) < 1  # the old atoms do not come back
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -438,6 +480,7 @@ def test_seldom_used_atoms_are_replaced() -> None:
         ({"seed": -1}, "seed is -1; allowed are values >= 0"),
         ({"num_atoms": 70.5}, "num_atoms is 70.5; allowed are 8..4096"),
         ({"rho": "strong"}, "rho is 'strong'; allowed are 0..1e"),
+        ({"update": "fast"}, "update is 'fast'; allowed are exact, printed"),
     ],
 )
 def test_parameters_out_of_range_are_refused(change: dict[str, Any], message: str) -> None:

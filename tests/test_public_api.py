@@ -52,15 +52,15 @@ def test_everything_public_is_documented():
     [
         (
             "encode",
-            "image quality step measurements model subsampling effort target_bpp target_size "
-            "target_psnr icc_profile exif xmp workers",
+            "image quality step tune measurements model subsampling effort target_bpp target_size "
+            "target_psnr icc_profile exif xmp max_pixels workers",
         ),
         (
             "decode",
-            "data decoder measurements sparsity model region preview allow_partial max_pixels "
-            "workers",
+            "data decoder measurements sparsity model region preview scale out allow_partial "
+            "max_pixels max_seconds workers",
         ),
-        ("info", "data max_pixels"),
+        ("info", "data allow_partial max_pixels"),
         ("load_model", "name_or_path"),
         ("shipped_models", ""),
     ],

@@ -63,6 +63,33 @@ def test_scaling_atoms_scales_coefficients_and_nothing_else() -> None:
     np.testing.assert_allclose(scaled.values * scales[scaled.indices], plain.values, rtol=1e-5)
 
 
+@pytest.mark.parametrize("exponent", [-120, -66, -30, 30])
+def test_atoms_may_have_any_norm(exponent: int) -> None:
+    signals, dictionary = random_problem(200, 20, 128)
+    signals = np.ldexp(signals, -30)  # so that coefficients of atoms of 1e-36 fit float32
+    atoms = dictionary.astype(np.float64)
+    atoms[:, ::3] *= 2.0**exponent  # beside others of norm 1
+    codes = omp(signals, atoms, sparsity=5)
+    plain = omp(signals, dictionary, sparsity=5)
+    np.testing.assert_array_equal(codes.indices, plain.indices)
+    expected = plain.to_dense(128)
+    expected[:, ::3] = np.ldexp(expected[:, ::3], -exponent)
+    np.testing.assert_array_equal(codes.to_dense(128), expected)
+
+
+def test_coefficients_that_float32_cannot_hold_are_refused() -> None:
+    signals, dictionary = random_problem(5, 20, 30)
+    with pytest.raises(InvalidInputError, match="too large for float32: scale the atoms up"):
+        omp(signals, dictionary * 1e-40, sparsity=5)
+
+
+def test_gram_of_atoms_too_small_for_float32_is_refused() -> None:
+    _, dictionary = random_problem(1, 20, 30)
+    small = dictionary.astype(np.float64) * 1e-16
+    with pytest.raises(InvalidInputError, match="squared norms below 1e-30: scale the atoms up"):
+        omp_gram(np.ones((1, 30)), small.T @ small, sparsity=2)
+
+
 def test_perfect_recovery_of_sparse_signals() -> None:
     random = np.random.default_rng(2)
     dictionary = np.linalg.qr(random.standard_normal((64, 64)))[0]

@@ -8,11 +8,10 @@ import pytest
 from PIL import Image
 
 from cscodec.errors import InvalidInputError
+from cscodec.evaluation.codecs import anchors, cscodec_codec
 from cscodec.evaluation.metrics import psnr_db
 from cscodec.evaluation.rate_distortion import (
-    anchors,
     bd_rate_of,
-    cscodec_codec,
     luma_plane,
     mean_bd_rate,
     measure,

@@ -56,6 +56,27 @@ def test_measurements_are_means_and_products(part: Plane, system: System) -> Non
     np.testing.assert_allclose(measurements[1, 2, 1:], expected, rtol=1e-3, atol=1e-3)
 
 
+def test_any_rotation_of_the_sensing_matrix_performs_the_same(part: Plane, system: System) -> None:
+    # Lemma 1: U_M, the rotation that Theorem 1 leaves free, decides nothing.
+    rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((20, 20)))[0]
+    rotated = System.from_matrices(rotation @ system.sensing_matrix, system.dictionary)
+    assert np.abs(rotated.sensing_matrix - system.sensing_matrix).max() > 0.1
+    for gamma in (1 / 32, 1.0):  # what learning sees of Φ
+        weights = [
+            gamma * np.eye(64) + one.sensing_matrix.T @ one.sensing_matrix
+            for one in (system, rotated)
+        ]
+        np.testing.assert_allclose(*weights, atol=1e-5)
+    measured = [measure_plane(part, one) for one in (system, rotated)]
+    for decoder in PATCH_DECODERS:
+        first, second = (
+            decode_measurements(found.reshape(-1, 21)[:, 1:], one, decoder)
+            for found, one in zip(measured, (system, rotated), strict=True)
+        )
+        same = np.abs(first - second).max(axis=1) < 0.05
+        assert same.mean() > 0.98, decoder  # where two atoms are as good, rounding decides
+
+
 def test_omp_decoder_is_the_papers(part: Plane, system: System) -> None:
     measurements = measure_plane(part, system).reshape(-1, 21)[:, 1:]
     equivalent = system.sensing_matrix.astype(np.float64) @ system.dictionary

@@ -22,6 +22,7 @@ ASKED_FOR = {
     "cscodec/cli/decode.py:decode",
     "cscodec/cli/eval.py:evaluate",
     "cscodec/cli/train.py:train",
+    "cscodec/cli/compare.py:compare",
 }
 
 

@@ -30,6 +30,7 @@ from cscodec.learning import rivals
 from cscodec.learning.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from cscodec.learning.corpus import luma_plane
 from cscodec.learning.options import METHODS, RunSettings, TrainingOptions
+from cscodec.learning.start import learner_parameters
 from cscodec.learning.systems import make_system
 from cscodec.learning.trainer import Progress, train
 from cscodec.learning.validation import measure_quality
@@ -292,6 +293,7 @@ def test_checkpoint_without_its_iteration_is_refused(
         ({"iterations": 5}, r"--iterations has no meaning for --method online"),
         ({"method": "pca"}, r"--batch-size has no meaning for --method pca"),
         ({"statistics": "drop"}, r"--statistics is 'drop'; allowed are restart, keep"),
+        ({"update": "fast"}, r"--update is 'fast'; allowed are exact, printed"),
     ],
 )
 def test_parameters_that_cannot_work_are_refused(
@@ -368,6 +370,38 @@ def test_model_is_measured_on_a_test_folder(pictures: Path, tmp_path: Path) -> N
         train([pictures], SMALL, RunSettings(test_folder=tmp_path / "missing"))
 
 
+def test_chroma_of_gray_pictures_is_refused_before_luma_is_learned(
+    pictures: Path, tmp_path: Path
+) -> None:
+    for i, path in enumerate(sorted(pictures.iterdir())):
+        gray = Image.open(path).convert("L")
+        (gray if i % 2 else gray.convert("RGB")).save(tmp_path / path.name)
+    batches: list[Progress] = []
+    with pytest.raises(InvalidInputError, match=r"none of the 5 .* has colour; train without"):
+        train([tmp_path], replace(SMALL, chroma=True), progress=batches.append)
+    assert not batches
+
+
+def test_validations_fall_anywhere_in_an_outer_iteration(pictures: Path) -> None:
+    options = TrainingOptions()
+    every = RunSettings().validation_interval(options)
+    total = options.outer_iterations * options.dictionary_iterations
+    places = np.arange(every, total, every) % options.dictionary_iterations
+    gaps = np.diff(np.sort(places), append=places.min() + options.dictionary_iterations)
+    assert gaps.max() < 2.1 * options.dictionary_iterations / len(places)
+    history = train([pictures], SMALL).metadata["results"]["history"]["luma"]
+    assert [row["iteration"] for row in history] == [8, 16, 24, 32, 40]
+
+
+@pytest.mark.parametrize(("num_measurements", "sparsity"), [(1, 1), (5, 1), (10, 2), (20, 4)])
+def test_sparsity_follows_the_number_of_measurements(num_measurements: int, sparsity: int) -> None:
+    options = TrainingOptions(measurements=num_measurements)
+    options.check()
+    assert options.as_dict()["sparsity"] == sparsity == learner_parameters(options).sparsity
+    assert "--sparsity" not in options.command(["photos"], "m.safetensors")
+    assert replace(options, sparsity=1).chosen_sparsity == 1
+
+
 def test_tiny_pictures_are_refused(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     for i in range(40):
@@ -420,14 +454,20 @@ def test_batch_methods_get_the_gamma_they_record(pictures: Path) -> None:
 
 
 def test_statistics_can_outlive_a_sensing_matrix(small_model: Model, pictures: Path) -> None:
-    kept = train([pictures], replace(SMALL, statistics="keep"), NAMED)
-    assert kept.metadata["configuration"]["statistics"] == "keep"
-    assert "--statistics keep" in kept.metadata["command"]
-    restarted, better = (
+    restarted = train([pictures], replace(SMALL, statistics="restart"), NAMED)
+    assert restarted.metadata["configuration"]["statistics"] == "restart"
+    assert "--statistics restart" in restarted.metadata["command"]
+    worse, better = (
         model.metadata["results"]["held_out"]["luma"]["omp"]["psnr_db"]
-        for model in (small_model, kept)
+        for model in (restarted, small_model)
     )
-    assert better > restarted
+    assert better > worse
+
+
+def test_atoms_can_be_updated_as_printed(small_model: Model, pictures: Path) -> None:
+    printed = train([pictures], replace(SMALL, update="printed"), NAMED)
+    assert "--update printed" in printed.metadata["command"]
+    assert np.abs(printed.dictionary - small_model.dictionary).max() > 0.01
 
 
 def test_parameters_of_methods_are_passed_on_and_checked(pictures: Path) -> None:

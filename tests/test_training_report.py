@@ -71,14 +71,14 @@ def test_page_is_well_formed_and_loads_nothing(page: str) -> None:
     parser.feed(page)
     assert parser.open == []
     assert len(parser.loaded) == 2 + 2 * 5  # atoms, Φ, and per plane the original and 4 decoders
-    assert all(source.startswith("data:image/png;base64,") for source in parser.loaded)
+    assert all(source.startswith("data:image/webp;base64,") for source in parser.loaded)
     assert "<script" not in page
 
 
 def test_page_has_every_part(page: str, model: Model) -> None:
     for heading in (
-        "PSNR (dB) against iteration",
-        "SSIM against iteration",
+        "PSNR, dB while it learned",
+        "SSIM while it learned",
         "Usage of atoms",
         "Singular values",
         "Before and after: 8 measurements",
@@ -96,9 +96,9 @@ def test_text_is_escaped(page: str) -> None:
 
 
 def test_first_crop_is_the_plane(page: str, gray_photo: npt.NDArray[np.uint8]) -> None:
-    data = re.findall(r'data:image/png;base64,([^"]+)"[^>]*alt="original"', page)[0]
+    data = re.findall(r'data:image/webp;base64,([^"]+)"[^>]*alt="original"', page)[0]
     with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
-        np.testing.assert_array_equal(np.asarray(picture), gray_photo[:64, :64])
+        np.testing.assert_array_equal(np.asarray(picture.convert("L")), gray_photo[:64, :64])
 
 
 def test_chroma_has_a_section_if_it_has_a_system(model: Model) -> None:

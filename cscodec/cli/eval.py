@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cscodec.choices import DECODERS, UNQUANTISED_DECODERS, Decoder, UnquantisedDecoder
-from cscodec.cli import batch, console, files, options
+from cscodec.choices import DECODERS, UNQUANTISED_DECODERS, UnquantisedDecoder
+from cscodec.cli import batch, console, options, pictures
 from cscodec.cli.encode import DEFAULT_QUALITY
 from cscodec.layout import DEFAULT_MAX_PIXELS
 
 if TYPE_CHECKING:
     from cscodec.arrays import Pixels
+    from cscodec.evaluation.codecs import Codec
     from cscodec.model import Model
 
 Row = dict[str, Any]
@@ -33,14 +33,23 @@ def evaluate(
         typer.Option(
             "--decoder",
             metavar="|".join(UNQUANTISED_DECODERS),
-            help="Repeat for several; default refine. learned is for --unquantized only.",
+            help="Repeat for several; default refine. learned is for --unquantized only; omp, the "
+            "paper's, restores photographs less well than linear.",
         ),
     ] = None,
     measurements: options.Measurements = None,
-    sparsity: options.Sparsity = 4,
+    sparsity: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=63,
+            help="Atoms per patch, decoder omp; 4, or max(1, M // 5) with --unquantized.",
+        ),
+    ] = None,
     model: Annotated[
         str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
     ] = "photo",
+    tune: options.TuneName = "visual",
     effort: Annotated[
         int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
@@ -51,12 +60,13 @@ def evaluate(
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
     workers: options.Workers = None,
     as_json: options.Json = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Report as CSV.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Report as CSV, without means.")] = False,
 ) -> None:
     """Encode and decode pictures and report rate, PSNR, SSIM and seconds, per picture and mean.
 
     Rates are those of whole files. PSNR is over all colour channels, and over luma; SSIM is of
-    luma. Pictures are taken one after the other, so that seconds mean something.
+    luma. Pictures are taken one after the other, so that seconds mean something. In means, a
+    picture without error counts as 99 dB.
     """
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv exclude each other")
@@ -66,72 +76,54 @@ def evaluate(
         options.parse_decoder(name, unquantised=unquantized) for name in decoder or DECODERS[:1]
     ]
 
-    from cscodec.errors import CscodecError
-    from cscodec.images import PICTURE_SUFFIXES, read_picture
+    from cscodec.evaluation.codecs import cscodec_codec
     from cscodec.model import load_model
 
     loaded = load_model(model)
-    sources = [source for source, _ in files.expand(inputs, PICTURE_SUFFIXES, recursive)]
+    codecs = {
+        name: cscodec_codec(
+            (),
+            model=loaded,
+            measurements=measurements,
+            tune=tune,
+            effort=effort,
+            workers=workers,
+            decoder=name,
+            sparsity=sparsity or 4,
+            max_pixels=max_pixels,
+        )
+        for name in decoders
+    }
 
     def measure(pixels: Pixels) -> Iterator[Row]:
         if unquantized:
             yield from _restored(pixels, loaded, decoders, measurements, sparsity)
-            return
-        for setting in quality or [DEFAULT_QUALITY]:
-            options_of_encode = {
-                "quality": setting,
-                "measurements": measurements,
-                "model": model,
-                "effort": effort,
-            }
-            yield from _coded(pixels, decoders, sparsity, workers, options_of_encode)
+        else:
+            for setting in quality or [DEFAULT_QUALITY]:
+                yield from _coded(pixels, codecs, setting)
 
     rows: list[Row] = []
-    failures: list[console.Exit] = []
-    for source in console.with_progress(sources, len(sources), "evaluating"):
-        try:
-            stream = files.standard_input() if source == files.STREAM else source
-            pixels = read_picture(stream, max_pixels=max_pixels).pixels
-            if not rows:
-                list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
-            rows += [{"input": source, **row} for row in list(measure(pixels))]
-        except (CscodecError, OSError, MemoryError) as error:
-            console.say(console.reason(error, source))
-            failures.append(console.exit_code(error))
+
+    def add(source: str, pixels: Pixels) -> None:
+        if not rows:
+            list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
+        rows.extend({"input": source, **row} for row in list(measure(pixels)))
+
+    found = pictures.find(inputs, recursive)
+    failures = pictures.for_each(found, add, label="evaluating", max_pixels=max_pixels)
     _report(rows, as_json, as_csv)
     batch.finish(failures)
 
 
-def _coded(
-    pixels: Pixels,
-    decoders: Sequence[Decoder],
-    sparsity: int,
-    workers: int | None,
-    options_of_encode: Mapping[str, Any],
-) -> Iterator[Row]:
-    import cscodec
+def _coded(pixels: Pixels, codecs: Mapping[str, Codec], quality: float) -> Iterator[Row]:
+    """Encode once, and decode by every decoder."""
+    from cscodec.evaluation.comparison import restore, timed
 
-    started = time.perf_counter()
-    data = cscodec.encode(pixels, workers=workers, **options_of_encode)
-    encode_s = time.perf_counter() - started
-    for decoder in decoders:
-        started = time.perf_counter()
-        restored = cscodec.decode(
-            data,
-            decoder=decoder,
-            sparsity=sparsity,
-            model=options_of_encode["model"],
-            max_pixels=max(1, pixels.shape[0] * pixels.shape[1]),
-            workers=workers,
-        )
-        yield {
-            "quality": options_of_encode["quality"],
-            "decoder": decoder,
-            "num_bytes": len(data),
-            **_likeness(pixels, restored, len(data)),
-            "encode_s": encode_s,
-            "decode_s": time.perf_counter() - started,
-        }
+    encode = next(iter(codecs.values())).encode
+    file, encode_s = timed(encode, pixels, quality)
+    for decoder, codec in codecs.items():
+        coded = restore(pixels, codec, quality, file, encode_s)
+        yield {"quality": quality, "decoder": decoder, **coded.row()}
 
 
 def _restored(
@@ -139,9 +131,12 @@ def _restored(
     model: Model,
     decoders: Sequence[UnquantisedDecoder],
     measurements: int | None,
-    sparsity: int,
+    sparsity: int | None,
 ) -> Iterator[Row]:
+    from cscodec.evaluation.comparison import quality_row, timed
+    from cscodec.evaluation.rate_distortion import measure_decoded
     from cscodec.images import luma
+    from cscodec.learning.options import default_sparsity
     from cscodec.learning.validation import sense_and_restore
     from cscodec.model import System
 
@@ -149,59 +144,52 @@ def _restored(
     if measurements is not None:  # the first rows are the system of fewer measurements
         rows = slice(measurements)
         system = System(system.sensing_matrix[rows], system.dictionary, system.basis[rows])
+    sparsity = sparsity or default_sparsity(len(system.sensing_matrix))
     plane = luma(pixels)
+    no_file = dict.fromkeys(("num_bytes", "bits_per_pixel", "encode_s"))
     for decoder in decoders:
-        started = time.perf_counter()
-        restored = sense_and_restore(plane, system, decoder, sparsity=sparsity)
-        yield {
-            "quality": None,
-            "decoder": decoder,
-            "num_bytes": None,
-            **_likeness(plane, restored, None),
-            "encode_s": None,
-            "decode_s": time.perf_counter() - started,
-        }
-
-
-def _likeness(pixels: Pixels, restored: Pixels, num_bytes: int | None) -> Row:
-    from cscodec.evaluation.metrics import SSIM_WINDOW, bits_per_pixel, psnr_db, ssim
-    from cscodec.evaluation.rate_distortion import luma_plane
-    from cscodec.transform.colour import without_alpha
-
-    # Alpha is lossless, and would only flatter the mean.
-    pixels, restored = without_alpha(pixels), without_alpha(restored)
-    planes = luma_plane(pixels), luma_plane(restored)
-    return {
-        "bits_per_pixel": None if num_bytes is None else bits_per_pixel(num_bytes, pixels.shape),
-        "psnr_db": psnr_db(pixels, restored),
-        "psnr_luma_db": psnr_db(*planes),
-        "ssim": ssim(*planes) if min(planes[0].shape) >= SSIM_WINDOW else None,
-    }
+        restored, decode_s = timed(sense_and_restore, plane, system, decoder, sparsity=sparsity)
+        measured = quality_row(measure_decoded(plane, restored, 0)) | no_file
+        yield {"quality": None, "decoder": decoder, **measured, "decode_s": decode_s}
 
 
 def _means(rows: Sequence[Row]) -> list[Row]:
-    means = []
-    for quality, decoder in dict.fromkeys((row["quality"], row["decoder"]) for row in rows):
-        group = [row for row in rows if (row["quality"], row["decoder"]) == (quality, decoder)]
-        mean: Row = {"input": f"mean of {len(group)}", "quality": quality, "decoder": decoder}
-        for name in ("num_bytes", *MEASURED):
-            values = [row[name] for row in group if row[name] is not None]
-            mean[name] = sum(values) / len(values) if values else None
-        means.append(mean)
-    return means
+    from cscodec.evaluation.comparison import mean_row
+
+    groups: dict[tuple[Any, Any], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["quality"], row["decoder"]), []).append(row)
+    return [
+        {"input": f"mean of {len(group)}", "quality": quality, "decoder": decoder} | mean_row(group)
+        for (quality, decoder), group in groups.items()
+    ]
 
 
 def _report(rows: Sequence[Row], as_json: bool, as_csv: bool) -> None:
+    from cscodec.evaluation.metrics import readable_db
     from cscodec.evaluation.report import csv_table, text_table
 
-    means = _means(rows)
     if as_json:
-        batch.show_json({"pictures": rows, "means": means})
+        batch.show_json({"pictures": rows, "means": _means(rows)})
     elif as_csv and rows:
-        table = [list(row.values()) for row in (*rows, *means)]
-        console.show(csv_table(list(rows[0]), table).rstrip("\n"))
+        console.show(csv_table(list(rows[0]), [list(row.values()) for row in rows]).rstrip("\n"))
     elif rows:
         headers = ["picture", "quality", "decoder", "bpp", "PSNR", "PSNR Y", "SSIM"]
         columns = ["input", "quality", "decoder", *MEASURED]
-        table = [[row[name] for name in columns] for row in (*rows, *means)]
+        means = _means(rows)
+        readable = [
+            row | {name: readable_db(row[name]) for name in ("psnr_db", "psnr_luma_db")}
+            for row in (*rows, *means)
+        ]
+        table = [[row[name] for name in columns] for row in readable]
         console.show(text_table([*headers, "encode s", "decode s"], table, digits=3))
+        _compare_omp(means)
+
+
+def _compare_omp(means: Sequence[Row]) -> None:
+    """Say by how much the paper's decoder is behind the plainest one."""
+    psnr = {(row["quality"], row["decoder"]): row["psnr_luma_db"] for row in means}
+    for (quality, decoder), linear in psnr.items():
+        if decoder == "linear" and (omp := psnr.get((quality, "omp"), linear)) < linear:
+            at = "" if quality is None else f"at quality {quality:g}, "
+            console.show(f"({at}linear restores {linear - omp:.2f} dB more than omp)")

@@ -16,20 +16,23 @@ from cscodec.learning.options import (
     METHODS,
     SHARDED,
     STATISTICS,
+    UPDATES,
     RunSettings,
     TrainingOptions,
 )
 
 if TYPE_CHECKING:
     from cscodec.learning.trainer import Progress
+    from cscodec.learning.validation import Quality
     from cscodec.model import Model
 
-_PAPER = TrainingOptions()
-_USUAL = RunSettings()
+_USUAL = TrainingOptions()
+_SETTINGS = RunSettings()
 _SUFFIX = ".safetensors"
 
 
 def train(
+    context: typer.Context,
     folders: Annotated[
         list[str], typer.Argument(metavar="FOLDER...", help="Folders of pictures, with subfolders.")
     ],
@@ -38,14 +41,19 @@ def train(
     ],
     method: Annotated[
         str, typer.Option(metavar="NAME", help=f"{', '.join(METHODS)}.")
-    ] = _PAPER.method,
+    ] = _USUAL.method,
     measurements: Annotated[
         int, typer.Option("-m", "--measurements", metavar="M", help="1..63, beside the mean.")
-    ] = _PAPER.measurements,
-    atoms: Annotated[int, typer.Option(metavar="L", help="M..4096.")] = _PAPER.atoms,
+    ] = _USUAL.measurements,
+    atoms: Annotated[int, typer.Option(metavar="L", help="M..4096.")] = _USUAL.atoms,
     sparsity: Annotated[
-        int, typer.Option(metavar="K", help="Atoms per patch, 1..M.")
-    ] = _PAPER.sparsity,
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Atoms per patch, 1..M; max(1, M // 5) by default.",
+            show_default=False,
+        ),
+    ] = _USUAL.sparsity,
     gamma: Annotated[
         float | None,
         typer.Option(
@@ -53,14 +61,14 @@ def train(
             "default (1/32; bl: 1/256).",
             show_default=False,
         ),
-    ] = _PAPER.gamma,
-    rho: Annotated[float, typer.Option(help="Power of the forgetting factor.")] = _PAPER.rho,
+    ] = _USUAL.gamma,
+    rho: Annotated[float, typer.Option(help="Power of the forgetting factor.")] = _USUAL.rho,
     batch_size: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="N",
-            help=f"Patches per dictionary iteration; {_PAPER.batch_size}, with shards "
+            help=f"Patches per dictionary iteration; {_USUAL.batch_size}, with shards "
             f"{SHARDED['batch_size']}.",
         ),
     ] = None,
@@ -69,19 +77,25 @@ def train(
         typer.Option(
             min=1,
             metavar="N",
-            help=f"Per sensing matrix; {_PAPER.dictionary_iterations}, with shards "
+            help=f"Per sensing matrix; {_USUAL.dictionary_iterations}, with shards "
             f"{SHARDED['dictionary_iterations']}.",
         ),
     ] = None,
     outer_iterations: Annotated[
         int, typer.Option(metavar="N", help="Sensing matrices.")
-    ] = _PAPER.outer_iterations,
+    ] = _USUAL.outer_iterations,
     statistics: Annotated[
         str,
         typer.Option(
             metavar="|".join(STATISTICS), help="What a new sensing matrix does to A and B."
         ),
-    ] = _PAPER.statistics,
+    ] = _USUAL.statistics,
+    update: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(UPDATES), help="Of atoms: the minimiser, or the paper's formula."
+        ),
+    ] = _USUAL.update,
     shards: Annotated[
         int | None,
         typer.Option(
@@ -91,7 +105,7 @@ def train(
             f"{SHARDED['shards']}.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of every random choice.")] = _PAPER.seed,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of every random choice.")] = _USUAL.seed,
     iterations: Annotated[
         int | None, typer.Option(metavar="N", help="Rounds of a batch method.")
     ] = None,
@@ -104,7 +118,7 @@ def train(
     ] = None,
     chroma: Annotated[
         bool, typer.Option("--chroma/--no-chroma", help="Also learn a system for colour planes.")
-    ] = _PAPER.chroma,
+    ] = _USUAL.chroma,
     codec_tables: Annotated[
         bool | None,
         typer.Option(
@@ -117,7 +131,7 @@ def train(
     ] = None,
     licence: Annotated[
         str, typer.Option(metavar="TEXT", help="Of the pictures; recorded in the model.")
-    ] = _USUAL.licence,
+    ] = _SETTINGS.licence,
     test_folder: Annotated[
         str | None,
         typer.Option(metavar="FOLDER", help="Measure the model on these pictures; recorded in it."),
@@ -130,28 +144,35 @@ def train(
     ] = None,
     checkpoint_every: Annotated[
         int, typer.Option(min=1, metavar="N", help="Dictionary iterations between checkpoints.")
-    ] = _USUAL.checkpoint_every,
+    ] = _SETTINGS.checkpoint_every,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from --checkpoint, if it exists.")
-    ] = _USUAL.resume,
+    ] = _SETTINGS.resume,
     validate_every: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Dictionary iterations between validations.")
-    ] = _USUAL.validate_every,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Dictionary iterations between validations; 0.382 of --dictionary-iterations by "
+            "default.",
+            show_default=False,
+        ),
+    ] = _SETTINGS.validate_every,
     max_pixels: Annotated[
         int, typer.Option(min=1, metavar="N", help="Skip larger pictures.")
-    ] = _USUAL.max_pixels,
+    ] = _SETTINGS.max_pixels,
     scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Train a model on the pictures of folders; the defaults are the paper's parameters.
+    """Train a model on the pictures of folders; the defaults are the paper's, but for --statistics.
 
     One picture in 16 is held out; what each decoder reaches on those is printed at the end and
     recorded in the model, with the command, the configuration and the licence.
     """
     is_sharded = bool(scheduler) if shards is None else shards > 1
-    usual = {**vars(_PAPER), **(SHARDED if is_sharded and method == "online" else {})}
+    usual = {**vars(_USUAL), **(SHARDED if is_sharded and method == "online" else {})}
     chosen = TrainingOptions(
         method=method,
         measurements=measurements,
@@ -163,6 +184,7 @@ def train(
         dictionary_iterations=dictionary_iterations or usual["dictionary_iterations"],
         outer_iterations=outer_iterations,
         statistics=statistics,
+        update=update,
         shards=shards or usual["shards"],
         iterations=iterations,
         patches=patches,
@@ -194,11 +216,14 @@ def train(
         files.check_target(checkpoint, force)
     if report is not None:
         files.check_target(str(Path(report, "index.html")), force)
+        from cscodec.evaluation.charts import require_matplotlib
+
+        require_matplotlib()  # now, rather than after hours of training
 
     from cscodec.learning.trainer import train as run
 
     try:
-        with _progress_bar() as progress:
+        with _shown_progress() as progress:
             model = run(folders, chosen, settings, progress=progress, workers=workers)
     except KeyboardInterrupt:
         command = _resume_command(chosen, folders, output, report, settings)
@@ -206,7 +231,7 @@ def train(
         raise typer.Exit(console.Exit.INTERRUPTED) from None
     files.write_bytes(output, model.to_bytes(), force)
     if report is not None:
-        _write_report(model, folders, report, max_pixels)
+        _write_report(model, folders, report, max_pixels, context.obj)
     _show_results(model, output, as_json)
 
 
@@ -223,12 +248,12 @@ def _parse_parameter(text: str) -> tuple[str, int | float | str]:
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """A bar with the latest validation, if there is a terminal to draw it on."""
+def _shown_progress() -> Iterator[Callable[[Progress], None]]:
+    """A bar with the latest validation; a line for each if there is no terminal to draw it on."""
     import sys
 
-    if not sys.stderr.isatty():
-        yield None
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield _say_validation
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -252,10 +277,19 @@ def _progress_bar() -> Iterator[Callable[[Progress], None] | None]:
             task = tasks[state.channel]
             bar.update(task, completed=state.iteration)
             if state.quality:
-                quality = f"{state.quality.psnr_db:.2f} dB  SSIM {state.quality.ssim:.4f}"
-                bar.update(task, quality=quality)
+                bar.update(task, quality=_describe(state.quality))
 
         yield show
+
+
+def _say_validation(state: Progress) -> None:
+    if state.quality:
+        done = f"{state.channel} {state.iteration}/{state.num_iterations}"
+        console.say(f"{done}: {_describe(state.quality)}")
+
+
+def _describe(quality: Quality) -> str:
+    return f"{quality.psnr_db:.2f} dB, SSIM {quality.ssim:.4f} on held-out pictures by omp"
 
 
 def _resume_command(
@@ -277,7 +311,9 @@ def _resume_command(
     return f"resume with: {command} --resume"
 
 
-def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int) -> None:
+def _write_report(
+    model: Model, folders: list[str], folder: str, max_pixels: int, command: str
+) -> None:
     from cscodec.evaluation.training_report import write_report
     from cscodec.learning.corpus import list_pictures, split_pictures
     from cscodec.learning.pictures import VALIDATION_SIDE
@@ -287,10 +323,12 @@ def _write_report(model: Model, folders: list[str], folder: str, max_pixels: int
     planes = read_planes(
         held_out, "luma", max_side=VALIDATION_SIDE, max_pixels=max_pixels, skipped={}
     )
-    console.say(f"report: {write_report(model, planes, folder)}")
+    path = write_report(model, planes, folder, command=command)
+    console.say(f"report: {path}")
 
 
 def _show_results(model: Model, output: str, as_json: bool) -> None:
+    from cscodec.evaluation.metrics import readable_db
     from cscodec.evaluation.report import text_table
 
     data, results = model.metadata["data"], model.metadata["results"]
@@ -301,16 +339,19 @@ def _show_results(model: Model, output: str, as_json: bool) -> None:
     if as_json:
         batch.show_json({"model": output, "model_id": model.model_id.hex(), **model.metadata})
         return
+    measured = {f"held-out {channel}": found for channel, found in results["held_out"].items()}
+    if "test" in results:
+        measured[results["test"]["folder"]] = results["test"]["luma"]
     rows = [
-        [f"held-out {channel}", decoder, quality["psnr_db"], f"{quality['ssim']:.4f}"]
-        for channel, decoders in results["held_out"].items()
+        [on, decoder, readable_db(quality["psnr_db"]), f"{quality['ssim']:.4f}"]
+        for on, decoders in measured.items()
         for decoder, quality in decoders.items()
     ]
-    if "test" in results:
-        rows += [
-            [results["test"]["folder"], decoder, quality["psnr_db"], f"{quality['ssim']:.4f}"]
-            for decoder, quality in results["test"]["luma"].items()
-        ]
     console.show(f"{model.name}, id {model.model_id.hex()}, written to {output}")
     console.show(text_table(["", "decoder", "PSNR (dB)", "SSIM"], rows))
     console.show(f"({results['protocol']})")
+    for channel, decoders in results["held_out"].items():
+        if (ahead := decoders["linear"]["psnr_db"] - decoders["omp"]["psnr_db"]) > 0:
+            console.show(
+                f"(of {channel}, linear restores {ahead:.2f} dB more than the paper's omp)"
+            )

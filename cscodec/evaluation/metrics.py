@@ -7,7 +7,7 @@ is guessed from the data. scipy and scikit-image are loaded only by the function
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ import numpy.typing as npt
 from cscodec.errors import InvalidInputError
 
 PEAK = 255.0  #: the largest value of an 8-bit sample
+
+#: what a picture without error, whose PSNR is infinite, counts as in a mean; training does so too
+EXACT_DB = 99.0
 
 #: side of the window that scikit-image uses for sigma 1.5: pictures must be at least this large
 SSIM_WINDOW = 11
@@ -47,8 +50,43 @@ def psnr_db(reference: npt.ArrayLike, test: npt.ArrayLike, peak: float = PEAK) -
     InvalidInputError
         As :func:`mean_squared_error`.
     """
-    error = mean_squared_error(reference, test)
-    return math.inf if error == 0 else 10 * math.log10(peak * peak / error)
+    return psnr_db_of_strips([(reference, test)], peak)
+
+
+def psnr_db_of_strips(
+    pairs: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]], peak: float = PEAK
+) -> float:
+    """PSNR in dB of a picture that comes in parts, as pairs of reference and test.
+
+    Raises
+    ------
+    InvalidInputError
+        As :func:`mean_squared_error`.
+    """
+    total, samples = 0.0, 0
+    for reference, test in pairs:
+        size = np.size(reference)
+        total += mean_squared_error(reference, test) * size
+        samples += size
+    return math.inf if total == 0 else 10 * math.log10(peak * peak * samples / total)
+
+
+def mean_psnr_db(values: Sequence[float]) -> float:
+    """Mean of PSNRs in dB; a picture without error counts as `EXACT_DB`. NaN if there is none."""
+    if not values:
+        return math.nan
+    return math.fsum(min(value, EXACT_DB) for value in values) / len(values)
+
+
+def readable_db(value: float) -> float | str:
+    """PSNR for people: a picture without error (or as good as) is ``exact``."""
+    return "exact" if value >= EXACT_DB else value
+
+
+def db_text(value: float, unit: str = "") -> str:
+    """The same as text: ``31.42``, with the unit if there is a number."""
+    readable = readable_db(value)
+    return readable if isinstance(readable, str) else f"{readable:.2f}{unit}"
 
 
 def ssim(reference: npt.ArrayLike, test: npt.ArrayLike) -> float:
@@ -113,11 +151,11 @@ def bd_rate(
     Parameters
     ----------
     anchor_rates, test_rates : array_like, (n,)
-        Positive, bits per pixel or bytes, in any order.
+        Positive and finite, bits per pixel or bytes, in any order.
     anchor_qualities, test_qualities : array_like, (n,)
-        PSNR in dB, or SSIM: more is better.
+        PSNR in dB, or SSIM: more is better. Points whose quality is not finite are left out.
     rate_range : (float, float), optional
-        Cut both curves to these rates first.
+        Cut both curves to these rates first; positive, finite, rising.
 
     Returns
     -------
@@ -128,8 +166,10 @@ def bd_rate(
     Raises
     ------
     InvalidInputError
-        If a curve has fewer than two usable points.
+        If a rate cannot be one, or a curve has fewer than two usable points.
     """
+    if rate_range is not None and not 0 < rate_range[0] < rate_range[1] < math.inf:
+        raise InvalidInputError(f"rate_range is {rate_range}; allowed is 0 < low < high")
     anchor = _curve(anchor_rates, anchor_qualities)
     test = _curve(test_rates, test_qualities)
     low_anchor, high_anchor = _quality_range(anchor, rate_range)
@@ -145,12 +185,14 @@ Curve = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  # log rates, qu
 
 
 def _curve(rates: npt.ArrayLike, qualities: npt.ArrayLike) -> Curve:
-    log_rates = np.log(np.asarray(rates, np.float64))
-    values = np.asarray(qualities, np.float64)
-    if log_rates.shape != values.shape or log_rates.ndim != 1:
+    costs, values = _numbers(rates), _numbers(qualities)
+    if costs.shape != values.shape or costs.ndim != 1:
         raise InvalidInputError(
-            f"a curve needs as many rates as qualities, not {log_rates.shape} and {values.shape}"
+            f"a curve needs as many rates as qualities, not {costs.shape} and {values.shape}"
         )
+    if impossible := [rate for rate in costs.tolist() if not 0 < rate < math.inf]:
+        raise InvalidInputError(f"a rate is {impossible[0]:g}; allowed are finite ones above 0")
+    log_rates = np.log(costs)
     kept: list[int] = []
     for index in np.lexsort((-values, log_rates)):
         if math.isfinite(values[index]) and (not kept or values[index] > values[kept[-1]]):
@@ -158,6 +200,13 @@ def _curve(rates: npt.ArrayLike, qualities: npt.ArrayLike) -> Curve:
     if len(kept) < 2:
         raise InvalidInputError("a curve needs at least two points of rising rate and quality")
     return log_rates[kept], values[kept]
+
+
+def _numbers(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"rates and qualities are lists of numbers: {error}") from error
 
 
 def _quality_range(curve: Curve, rate_range: tuple[float, float] | None) -> tuple[float, float]:

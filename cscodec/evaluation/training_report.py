@@ -6,20 +6,20 @@ planes, so it can be made again for any trained model.
 
 from __future__ import annotations
 
-import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Pixels
+from cscodec.atomic import write_whole
 from cscodec.choices import DECODERS
-from cscodec.evaluation.report import Series, line_chart
-from cscodec.images import Picture, write_picture
+from cscodec.evaluation.charts import Series, line_chart, themed
+from cscodec.evaluation.metrics import db_text, psnr_db
+from cscodec.evaluation.pages import data_uri, render, table
 from cscodec.layout import PATCH_SIZE
 from cscodec.learning.validation import sense_and_restore
 from cscodec.model import Model, System
@@ -31,22 +31,37 @@ _ZOOM = 4  # screen pixels per pixel of an atom
 _MAX_CROPS = 4
 _CROP_SIDE = 160
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;
-  color: #222; background: #fff }
-h1, h2, h3 { line-height: 1.2 } h2 { margin-top: 2.5rem }
-table { border-collapse: collapse } td, th { padding: .2rem .8rem; text-align: left;
-  border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
-figure { display: inline-block; margin: 0 1rem 1rem 0; vertical-align: top }
-figcaption { font-size: .85rem; color: #555 }
-img { image-rendering: pixelated; max-width: 100% }
-svg { max-width: 36rem; height: auto }
-code { overflow-wrap: anywhere }
-"""
 
-
-def write_report(model: Model, planes: Sequence[Pixels], folder: str | os.PathLike[str]) -> Path:
+def write_report(
+    model: Model,
+    planes: Sequence[Pixels],
+    folder: str | os.PathLike[str],
+    *,
+    command: str = "",
+) -> Path:
     """Write ``index.html`` in ``folder``, which is made if need be, and return its path.
+
+    Parameters
+    ----------
+    model, planes, command
+        As for :func:`render_report`.
+
+    Raises
+    ------
+    InvalidInputError
+        If matplotlib is missing.
+    OSError
+        If it cannot be written.
+    """
+    page = render_report(model, planes, command=command)
+    path = Path(folder) / PAGE_NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, page.encode("utf-8", "backslashreplace"), replace=True)
+    return path
+
+
+def render_report(model: Model, planes: Sequence[Pixels], *, command: str = "") -> str:
+    """Return the page as HTML.
 
     Parameters
     ----------
@@ -54,44 +69,29 @@ def write_report(model: Model, planes: Sequence[Pixels], folder: str | os.PathLi
         Trained by :func:`cscodec.learning.trainer.train`.
     planes : sequence of ndarray, (H, W) uint8
         Luma planes that were held out: usage of atoms and crops before and after are theirs.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    command : str
+        As it was typed; by default the one that the model records.
     """
-    path = Path(folder) / PAGE_NAME
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(render_report(model, planes), encoding="utf-8")
-    os.replace(temporary, path)
-    return path
-
-
-def render_report(model: Model, planes: Sequence[Pixels]) -> str:
-    """Return the page as HTML."""
     metadata = model.metadata
-    configuration = metadata.get("configuration", {})
+    configuration, results = metadata.get("configuration", {}), metadata.get("results", {})
     sparsity = int(configuration.get("sparsity", 4))
-    title = f"Training report: {model.name}"
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        f"<p><code>{escape(str(metadata.get('command', '')))}</code></p>",
-        _results_section(metadata.get("results", {})),
-        _history_section(metadata.get("results", {}).get("history", {})),
-        _system_section("Luma", model.luma, planes, sparsity),
-    ]
+    systems = [_system_section("Luma", model.luma, planes, sparsity)]
     if not np.array_equal(model.chroma.dictionary, model.luma.dictionary):
-        parts.append(_system_section("Chroma", model.chroma, [], sparsity))
-    parts += [
-        _crops_section(model.luma, planes, sparsity),
-        "<h2>Configuration and data</h2>",
-        _table(["", ""], [*configuration.items(), *metadata.get("data", {}).items()]),
-        f"<p>Model id {model.model_id.hex()}.</p>",
-    ]
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
-        f"</title><style>{_STYLE}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
+        systems.append(_system_section("Chroma", model.chroma, [], sparsity))
+    recorded = [*configuration.items(), *metadata.get("data", {}).items()]
+    return render(
+        "training.html",
+        "training.css",
+        title=f"Training report: {model.name}",
+        command=escape(command or str(metadata.get("command", ""))),
+        protocol=escape(str(results.get("protocol", ""))),
+        results=_results_table(results.get("held_out", {})),
+        progress=_progress_section(results.get("history", {})),
+        systems="\n".join(systems),
+        measurements=str(model.luma.num_measurements),
+        crops=_crops(model.luma, planes, sparsity),
+        configuration=table(["", ""], recorded, words=True),
+        id=model.model_id.hex(),
     )
 
 
@@ -120,28 +120,25 @@ def tile_patches(patches: npt.ArrayLike, columns: int) -> Pixels:
     return mosaic
 
 
-def _results_section(results: dict[str, Any]) -> str:
-    held_out = results.get("held_out", {})
+def _results_table(held_out: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     rows = [
-        (channel, decoder, f"{quality['psnr_db']:.2f}", f"{quality['ssim']:.4f}")
+        (f"{channel}, {decoder}", db_text(quality["psnr_db"]), f"{quality['ssim']:.4f}")
         for channel, decoders in held_out.items()
         for decoder, quality in decoders.items()
     ]
-    protocol = escape(str(results.get("protocol", "")))
-    heads = ["channel", "decoder", "PSNR (dB)", "SSIM"]
-    return f"<h2>Held-out pictures</h2><p>{protocol}</p>" + _table(heads, rows)
+    return table(["Planes, decoder", "PSNR, dB", "SSIM"], rows)
 
 
-def _history_section(history: dict[str, list[dict[str, float]]]) -> str:
-    parts = ["<h2>Progress</h2>"]
-    for key, label in (("psnr_db", "PSNR (dB)"), ("ssim", "SSIM"), ("objective", "objective")):
+def _progress_section(history: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
+    charts = []
+    for key, label in (("psnr_db", "PSNR, dB"), ("ssim", "SSIM"), ("objective", "objective")):
         series = [
             Series(channel, [(row["iteration"], row[key]) for row in rows if key in row])
             for channel, rows in history.items()
         ]
         if any(line.points for line in series):
-            parts.append(_chart(series, f"{label} against iteration", "iteration", label))
-    return "\n".join(parts)
+            charts.append(_chart(series, f"{label} while it learned", "iteration", label))
+    return f'<h2>Progress</h2>\n<div class="charts">{"".join(charts)}</div>' if charts else ""
 
 
 def _system_section(name: str, system: System, planes: Sequence[Pixels], sparsity: int) -> str:
@@ -150,22 +147,25 @@ def _system_section(name: str, system: System, planes: Sequence[Pixels], sparsit
         Series(label, list(enumerate(np.linalg.svd(matrix, compute_uv=False).tolist(), 1)))
         for label, matrix in (("Ψ", system.dictionary), ("ΦΨ", equivalent))
     ]
-    parts = [f"<h2>{name}</h2>"]
+    charts = []
     atoms, caption = system.dictionary.T, "Atoms of Ψ"
     if planes:
         usage = _atom_usage(system, planes, sparsity)
         order = np.argsort(-usage, kind="stable")
         atoms, caption = atoms[order], "Atoms of Ψ, the most used on held-out pictures first"
         ranked = list(enumerate((100 * usage[order]).tolist(), 1))
-        axis = "share of uses (%)"
-        parts.append(_chart([Series("usage", ranked)], "Usage of atoms", "atom", axis))
-    parts.append(_chart(spectra, "Singular values", "index", "value"))
+        charts.append(_chart([Series("usage", ranked)], "Usage of atoms", "atom", "% of all uses"))
+    charts.append(_chart(spectra, "Singular values", "index", "value"))
     columns = int(np.ceil(np.sqrt(len(atoms))))
     rows = system.sensing_matrix
-    parts.append("<div>" + _image(tile_patches(atoms, columns), caption, _ZOOM))
-    mosaic = tile_patches(rows, min(10, len(rows)))
-    parts.append(_image(mosaic, "Rows of Φ, by falling singular value", _ZOOM) + "</div>")
-    return "\n".join(parts)
+    return (
+        f'<h2>{name}</h2>\n<div class="charts">{"".join(charts)}</div>\n<div class="mosaics">'
+        + _image(tile_patches(atoms, columns), caption, _ZOOM)
+        + _image(
+            tile_patches(rows, min(10, len(rows))), "Rows of Φ, by falling singular value", _ZOOM
+        )
+        + "</div>"
+    )
 
 
 def _atom_usage(system: System, planes: Sequence[Pixels], sparsity: int) -> npt.NDArray[np.float64]:
@@ -181,39 +181,29 @@ def _atom_usage(system: System, planes: Sequence[Pixels], sparsity: int) -> npt.
     return shares
 
 
-def _crops_section(system: System, planes: Sequence[Pixels], sparsity: int) -> str:
-    parts = [f"<h2>Before and after: {system.num_measurements} measurements a patch</h2>"]
+def _crops(system: System, planes: Sequence[Pixels], sparsity: int) -> str:
+    parts = []
     for plane in planes[:_MAX_CROPS]:
         top, left = ((side - min(side, _CROP_SIDE)) // 2 for side in plane.shape)
         crop = plane[top : top + _CROP_SIDE, left : left + _CROP_SIDE]
-        parts.append("<div>" + _image(crop, "original", 1))
+        figures = [_image(crop, "original")]
         for decoder in DECODERS:
             restored = sense_and_restore(crop, system, decoder, sparsity=sparsity)
-            parts.append(_image(restored, decoder, 1))
-        parts.append("</div>")
+            figures.append(
+                _image(restored, f"{decoder}: {db_text(psnr_db(crop, restored), ' dB')}")
+            )
+        parts.append(f'<div class="crops">{"".join(figures)}</div>')
     return "\n".join(parts)
 
 
 def _chart(series: Sequence[Series], title: str, x_label: str, y_label: str) -> str:
-    return (
-        "<figure>"
-        + line_chart(series, title=title, x_label=x_label, y_label=y_label)
-        + ("</figure>")
-    )
+    svg = line_chart(series, title=title, x_label=x_label, y_label=y_label)
+    return f"<figure>{themed(svg)}</figure>"
 
 
-def _image(pixels: Pixels, caption: str, zoom: int) -> str:
-    data = base64.b64encode(write_picture(Picture(pixels), ".png")).decode()
+def _image(pixels: Pixels, caption: str, zoom: int = 1) -> str:
     height, width = (side * zoom for side in pixels.shape)
     return (
-        f'<figure><img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
+        f'<figure><img src="{data_uri(pixels)}" width="{width}" height="{height}" '
         f'alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
     )
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    head = "".join(f"<th>{escape(str(cell))}</th>" for cell in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -98,14 +98,17 @@ def update_atoms(
     products: Annotated[Array, float32[BLOCK, 64].out],
     changes: Annotated[Array, float32[BLOCK, 64].out],
     updated: Annotated[Array, float32[64].out],
+    damping: Annotated[Array, float32["num_damped", 64]],
+    product: Annotated[Array, float32[64].out],
 ) -> None:
-    """One pass of Algorithm 2, erratum mended, over the rows of ``atoms``.
+    """One pass of Algorithm 2 over the rows of ``atoms``.
 
-    Row j becomes (b_j - Ψa_j) / A_jj + ψ_j, scaled to unit norm; it stays if it was never used.
+    Row j becomes (b_j - Ψa_j) / A_jj + ψ_j, plus ``damping``, a symmetric matrix, times Ψa_j / A_jj
+    if it has rows at all, and is scaled to unit norm; it stays if it was never used.
     The products Ψa_j are formed for a block of atoms at once and then corrected for those of the
     block that have changed already: the same result, with fewer loads. Dividing by A_jj first keeps
     float32 in range however far forgetting has shrunk A. ``shares``, zeros, ``products``,
-    ``changes`` and ``updated`` are room.
+    ``changes``, ``updated`` and ``product`` are room.
     """
     num_atoms, num_pixels = atoms.shape
     for start in range(0, num_atoms, BLOCK):
@@ -129,6 +132,12 @@ def update_atoms(
                 share = shares[k, start + earlier]
                 for i in range(num_pixels):
                     updated[i] -= share * changes[earlier, i]
+            for i in range(num_pixels):
+                product[i] = b[j, i] * inverse + atoms[j, i] - updated[i]
+            for row in range(len(damping)):
+                part = product[row]
+                for i in range(num_pixels):
+                    updated[i] += part * damping[row, i]
             even, odd = 0.0, 0.0
             for i in range(0, num_pixels, 2):
                 even += float(updated[i]) * float(updated[i])

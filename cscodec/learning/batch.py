@@ -57,5 +57,5 @@ def learn_from_batch(
         parameters["validation_patches"], _ = remove_mean(validation_patches)
     wanted = options.patches or NUM_PATCHES[options.method]
     patches = corpus.next_batch(min(wanted, max(1, corpus.window_size)))
-    sizes = Sizes(options.measurements, options.atoms, options.sparsity)
+    sizes = Sizes(options.measurements, options.atoms, options.chosen_sparsity)
     return learn(options.method, patches, sizes, **parameters)

@@ -44,7 +44,10 @@ START: Mapping[str, Any] = {"window": -1, "visit": 0, "offset": 0, "skipped": {}
 
 @dataclass(frozen=True)
 class PictureFile:
-    """A picture of a training folder: where it is, and its name relative to the folder's parent."""
+    """A picture of a training folder: where it is, and its name relative to the folder's parent.
+
+    The name can be written anywhere, whatever bytes the path holds.
+    """
 
     path: Path
     name: str
@@ -69,7 +72,7 @@ def list_pictures(folders: Sequence[str | os.PathLike[str]]) -> list[PictureFile
             raise InvalidInputError(f"{folder}: no pictures in this folder or below it")
         parent = folder.resolve().name
         for path in paths:
-            name = f"{parent}/{path.relative_to(folder).as_posix()}"
+            name = writable(f"{parent}/{path.relative_to(folder).as_posix()}")
             found.setdefault(path.resolve(), PictureFile(path, name))
     return sorted(found.values(), key=lambda picture: (picture.name, str(picture.path)))
 
@@ -97,8 +100,13 @@ def read_pixels(picture: PictureFile, max_pixels: int, skipped: dict[str, str]) 
         return read_picture(picture.path, max_pixels=max_pixels).pixels
     except (CscodecError, OSError) as error:
         text = getattr(error, "strerror", None) or str(error)
-        skipped[picture.name] = text.removeprefix(f"{picture.path}: ")
+        skipped[picture.name] = writable(text.removeprefix(f"{picture.path}: "))
         return None
+
+
+def writable(name: str) -> str:
+    """Return a file's name as text that any file can hold: what is no UTF-8 as ``\\udce9``."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def luma_plane(pixels: Pixels) -> Pixels:

@@ -2,8 +2,7 @@
 
 :class:`OnlineLearner` takes patches as they come. Each batch is sparse-coded, its sufficient
 statistics are folded into the running ones, and one pass over the atoms follows. From time to time
-the sensing matrix is designed anew and the statistics start again. The printed atom update lacks a
-factor; docs/algorithm.md derives the one used here.
+the sensing matrix is designed anew, and the statistics start again or go on.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ import numpy.typing as npt
 
 from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
-from cscodec.kernels import online as kernels
 from cscodec.layout import PATCH_PIXELS
+from cscodec.learning.atoms import UNDAMPED, damping_of_printed_update, update_atoms
 from cscodec.learning.parameters import LearnerParameters
 from cscodec.learning.running import RunningStatistics
 from cscodec.learning.saved import Saved
@@ -27,7 +26,7 @@ from cscodec.learning.statistics import Coder, Statistics
 from cscodec.learning.usable import distinct_rows, usable_patches, vary
 from cscodec.sensing.design import design_sensing_matrix
 
-__all__ = ["LearnerParameters", "OnlineLearner", "update_atoms"]
+__all__ = ["LearnerParameters", "OnlineLearner"]
 
 
 class OnlineLearner:
@@ -63,6 +62,7 @@ class OnlineLearner:
         self._atoms: Float32Array | None = None
         self._sensing_matrix = np.zeros((self.parameters.num_measurements, PATCH_PIXELS))
         self._metric = np.zeros((PATCH_PIXELS, PATCH_PIXELS), np.float32)
+        self._damping = UNDAMPED
         self._num_skipped = 0
         self._num_replaced = 0
         self._forget()
@@ -150,7 +150,7 @@ class OnlineLearner:
         if iterations is not None and self.iteration >= iterations:
             self.update_sensing_matrix()
         self._statistics.add(batch, self._coder(), executor, workers)
-        update_atoms(self._started_atoms(), self._statistics.A, self._statistics.B)
+        self._update_atoms()
         self._recent = batch[: self.parameters.num_atoms].copy()
         return self
 
@@ -177,7 +177,7 @@ class OnlineLearner:
         if statistics.num_samples == 0:
             return
         self._statistics.add_sums(statistics)
-        update_atoms(self._started_atoms(), self._statistics.A, self._statistics.B)
+        self._update_atoms()
         self._recent = candidates[: self.parameters.num_atoms]
 
     def update_sensing_matrix(self, *, forget: bool = True) -> None:
@@ -188,19 +188,20 @@ class OnlineLearner:
         Parameters
         ----------
         forget : bool
-            With False, t, A and B go on as they are, unlike in the paper; no atoms are replaced.
+            With False, t, A and B go on, unlike in the paper, but for what they hold of replaced
+            atoms.
 
         Raises
         ------
         InvalidInputError
             If no dictionary exists yet.
         """
-        if forget:
-            self._replace_seldom_used()
+        self._replace_seldom_used()
         self._sensing_matrix = self.sensing_matrix
         phi = self._sensing_matrix
         weight = self.parameters.gamma * np.eye(PATCH_PIXELS) + phi.T @ phi
         self._metric = np.ascontiguousarray(weight, np.float32)
+        self._prepare_update()
         if forget:
             self._forget()
 
@@ -257,7 +258,17 @@ class OnlineLearner:
         shape = self.parameters.num_measurements, PATCH_PIXELS
         self._sensing_matrix = saved.array("sensing_matrix", np.float64, shape)
         self._metric = saved.array("metric", np.float32, (PATCH_PIXELS, PATCH_PIXELS))
+        self._prepare_update()
         self._statistics.restore(saved)
+
+    def _update_atoms(self) -> None:
+        sums = self._statistics
+        update_atoms(self._started_atoms(), sums.A, sums.B, self._damping)
+
+    def _prepare_update(self) -> None:
+        if self.parameters.update == "printed":
+            gamma = self.parameters.gamma
+            self._damping = damping_of_printed_update(self._sensing_matrix, gamma)
 
     def _started_atoms(self) -> Float32Array:
         if self._atoms is None:
@@ -302,20 +313,5 @@ class OnlineLearner:
         chosen = self._random.permutation(len(self._recent))[: len(seldom)]
         patches = self._recent[chosen].astype(np.float64)
         atoms[seldom] = patches / np.linalg.norm(patches, axis=1, keepdims=True)
+        self._statistics.forget_atoms(seldom)  # or the next update would bring the old ones back
         self._num_replaced += len(seldom)
-
-
-def update_atoms(atoms: Float32Array, a: Float64Array, b: Float64Array) -> None:
-    """Make one pass of Algorithm 2, with its erratum mended, in place.
-
-    Parameters
-    ----------
-    atoms : ndarray, (L, 64) float32
-        Ψᵀ.
-    a, b : ndarray, (L, L) and (L, 64) float64
-        A and Bᵀ.
-    """
-    num_atoms, num_pixels = atoms.shape
-    room = np.zeros((2, kernels.BLOCK, num_pixels), np.float32)
-    shares = np.zeros((kernels.BLOCK, num_atoms), np.float32)
-    kernels.update_atoms(atoms, a, b, shares, *room, np.empty(num_pixels, np.float32))

@@ -1,7 +1,8 @@
 """What a training run may be asked for: the parameters, their ranges, their flags.
 
-The defaults are the paper's. Parameters that cannot work are refused here, before any picture is
-read. Importing this module is cheap, so the command line takes its defaults from it.
+The defaults are the paper's, but for what a new sensing matrix does to the statistics:
+docs/paper.md says why. Parameters that cannot work are refused here, before any picture is read.
+Importing this module is cheap, so the command line takes its defaults from it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS
 
 METHODS = ("online", "s-dcs", "bl", "robust", "random", "ksvd", "mod", "pca")
 STATISTICS = ("restart", "keep")
+UPDATES = ("exact", "printed")
 
 #: The methods that weigh errors by γ, and each one's own choice.
 GAMMAS = {"online": 1 / 32, "s-dcs": 1 / 32, "bl": 1 / 256}
@@ -28,6 +30,7 @@ ONLINE_ONLY = (
     "dictionary_iterations",
     "outer_iterations",
     "statistics",
+    "update",
     "shards",
 )
 BATCH_ONLY = ("iterations", "patches", "parameters")
@@ -35,6 +38,9 @@ BATCH_ONLY = ("iterations", "patches", "parameters")
 MAX_SHARDS = 1 << 14
 #: What is usual where shards are coded apart: as many patches as in the paper, in fewer batches.
 SHARDED = {"shards": 16, "batch_size": 8192, "dictionary_iterations": 16}
+
+# Of an outer iteration: multiples of the golden ratio's share fall evenly anywhere in it.
+_VALIDATION_SHARE = 0.382
 
 MAX_TRAINING_PIXELS = 50_000_000  #: larger pictures are skipped
 
@@ -47,8 +53,10 @@ class TrainingOptions:
     ----------
     method : str
         One of `METHODS`; ``online`` is the paper's Algorithm 1.
-    measurements, atoms, sparsity : int
-        M (1..63, beside the patch mean), L (M..4096) and K (1..M) in the paper.
+    measurements, atoms : int
+        M (1..63, beside the patch mean) and L (M..4096) in the paper.
+    sparsity : int, optional
+        K (1..M) in the paper; by default that of `default_sparsity`.
     gamma : float, optional
         Weight γ > 0 of the representation error beside the projected one; by default the method's
         own, of `GAMMAS`.
@@ -59,7 +67,10 @@ class TrainingOptions:
     dictionary_iterations, outer_iterations : int
         Dictionary updates per sensing matrix, and updates of the sensing matrix.
     statistics : {"restart", "keep"}
-        What a new sensing matrix does to A and B: the paper's algorithm starts them again.
+        What a new sensing matrix does to A and B: the paper starts them again, by default they are
+        kept.
+    update : {"exact", "printed"}
+        How an atom is updated: by the minimiser, or by the formula that the paper prints.
     shards : int
         Parts that the pictures are dealt into, each of which codes its share of every batch; with
         1, batches are drawn from all pictures together.
@@ -79,13 +90,14 @@ class TrainingOptions:
     method: str = "online"
     measurements: int = 20
     atoms: int = 256
-    sparsity: int = 4
+    sparsity: int | None = None
     gamma: float | None = None
     rho: float = 15.0
     batch_size: int = 128
     dictionary_iterations: int = 1000
     outer_iterations: int = 10
-    statistics: str = "restart"
+    statistics: str = "keep"
+    update: str = "exact"
     shards: int = 1
     iterations: int | None = None
     patches: int | None = None
@@ -102,14 +114,12 @@ class TrainingOptions:
         InvalidInputError
             With the flag, the value found and the allowed range.
         """
-        if self.method not in METHODS:
-            raise InvalidInputError(
-                f"--method is {self.method!r}; allowed are {', '.join(METHODS)}"
-            )
-        if self.statistics not in STATISTICS:
-            raise InvalidInputError(
-                f"--statistics is {self.statistics!r}; allowed are {', '.join(STATISTICS)}"
-            )
+        choices = {"method": METHODS, "statistics": STATISTICS, "update": UPDATES}
+        for name, allowed in choices.items():
+            if (found := getattr(self, name)) not in allowed:
+                raise InvalidInputError(
+                    f"{flag(name)} is {found!r}; allowed are {', '.join(allowed)}"
+                )
         top = max(1, min(self.measurements, MAX_MEASUREMENTS))
         ranges: dict[str, tuple[float, float]] = {
             "measurements": (1, MAX_MEASUREMENTS),
@@ -127,8 +137,8 @@ class TrainingOptions:
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                allowed = f"{low:g} or more" if high == math.inf else f"{low:g}..{high:g}"
-                raise InvalidInputError(f"{flag(name)} is {value:g}; allowed is {allowed}")
+                span = f"{low:g} or more" if high == math.inf else f"{low:g}..{high:g}"
+                raise InvalidInputError(f"{flag(name)} is {value:g}; allowed is {span}")
         if self.gamma is not None and not 0 < self.gamma < math.inf:
             raise InvalidInputError(f"--gamma is {self.gamma:g}; allowed is any number above 0")
         for name in self._foreign():
@@ -139,6 +149,7 @@ class TrainingOptions:
         """JSON-able parameters of the method, without those that it does not have."""
         parameters = {
             **asdict(self),
+            "sparsity": self.chosen_sparsity,
             "gamma": GAMMAS.get(self.method) if self.gamma is None else self.gamma,
             "codec_tables": self.wants_codec_tables,
         }
@@ -153,6 +164,11 @@ class TrainingOptions:
         """Parameters that the method does not have."""
         foreign = BATCH_ONLY if self.method == "online" else ONLINE_ONLY
         return foreign if self.method in GAMMAS else (*foreign, "gamma")
+
+    @property
+    def chosen_sparsity(self) -> int:
+        """K: what was asked for, or what suits M."""
+        return default_sparsity(self.measurements) if self.sparsity is None else self.sparsity
 
     @property
     def wants_codec_tables(self) -> bool:
@@ -192,8 +208,9 @@ class RunSettings:
         Of the model, and of the pictures; recorded in it.
     test_folder : path, optional
         Pictures that the finished model is measured on, whole; the result is recorded in it.
-    validate_every : int
-        Dictionary iterations between two validations, which are recorded too.
+    validate_every : int, optional
+        Dictionary iterations between two validations, which are recorded too. By default 0.382 of
+        an outer iteration: validations fall anywhere in it, and so see what each of them does.
     checkpoint : path, optional
         Where the run leaves its state (online method only).
     checkpoint_every : int
@@ -211,7 +228,7 @@ class RunSettings:
     name: str = "model"
     licence: str = ""
     test_folder: str | os.PathLike[str] | None = None
-    validate_every: int = 500
+    validate_every: int | None = None
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_every: int = 500
     resume: bool = False
@@ -227,7 +244,7 @@ class RunSettings:
             With the flag.
         """
         for name in ("validate_every", "checkpoint_every"):
-            if (every := getattr(self, name)) < 1:
+            if (every := getattr(self, name)) is not None and every < 1:
                 raise InvalidInputError(f"{flag(name)} is {every}; allowed is 1 or more")
         if self.resume and self.checkpoint is None:
             raise InvalidInputError("--resume needs --checkpoint")
@@ -247,6 +264,21 @@ class RunSettings:
         """Return folders by names that hold wherever they are read."""
         name = os.path.abspath if self.is_elsewhere else os.fspath
         return tuple(name(folder) for folder in folders)
+
+    def validation_interval(self, options: TrainingOptions) -> int:
+        """Dictionary iterations between two validations."""
+        if self.validate_every is None:
+            return max(1, round(_VALIDATION_SHARE * options.dictionary_iterations))
+        return self.validate_every
+
+
+def default_sparsity(num_measurements: int) -> int:
+    """Return a K that suits M measurements: a fifth of them, as in the paper, and at least 1.
+
+    With few measurements some atoms are hardly seen by Φ, and a pursuit that may take more of them
+    explains the little that it sees by large amounts of what it does not.
+    """
+    return max(1, num_measurements // 5)
 
 
 def flag(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cscodec.errors import InvalidInputError
 from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS
+from cscodec.learning.options import UPDATES
 from cscodec.learning.saved import shown
 
 
@@ -32,6 +33,8 @@ class LearnerParameters:
     dictionary_iterations : int, optional
         Begin a new outer iteration by itself after this many batches. Left out, the caller decides
         by calling :meth:`OnlineLearner.update_sensing_matrix`.
+    update : {"exact", "printed"}
+        The update of an atom: the minimiser, or the formula that the paper prints.
     replacement_share : float
         At the end of an outer iteration, atoms used less often than this share of the most used
         one's uses are replaced by random patches of the last batch.
@@ -50,6 +53,7 @@ class LearnerParameters:
     gamma: float = 1 / 32
     rho: float = 15.0
     dictionary_iterations: int | None = None
+    update: str = "exact"
     replacement_share: float = 0.005
     seed: int = 0
 
@@ -61,6 +65,9 @@ class LearnerParameters:
         self._check("rho", Real, 0, 1e6)
         self._check("replacement_share", Real, 0, 1)
         self._check("seed", Integral, 0, math.inf)
+        if self.update not in UPDATES:
+            allowed = ", ".join(UPDATES)
+            raise InvalidInputError(f"update is {shown(self.update)}; allowed are {allowed}")
         if self.dictionary_iterations is not None:
             self._check("dictionary_iterations", Integral, 1, math.inf)
 

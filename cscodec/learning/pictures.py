@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from cscodec.arrays import Pixels
@@ -24,6 +25,7 @@ from cscodec.learning.corpus import (
     WINDOW_PATCHES,
     Channel,
     Corpus,
+    chroma_planes,
     list_pictures,
     read_pixels,
     split_pictures,
@@ -114,6 +116,16 @@ class Reader:
             list_pictures([test_folder])  # refused now rather than after all the work
         return Survey(len(self._training), len(self._held_out), self.listing)
 
+    def check_colour(self) -> None:
+        """Refuse pictures without colour before luma is learned from them."""
+        for pixels in self._pixels({}):
+            if any(np.ptp(plane) for plane in chroma_planes(pixels) if plane.size):
+                return
+        raise InvalidInputError(
+            f"none of the {len(self._training)} pictures to train on has colour; "
+            "train without --chroma, or add pictures in colour"
+        )
+
     def corpus(self, channel: Channel, seed: int, workers: int | None = None) -> Corpus:
         """Return the stream of patches of all pictures to train on."""
         return Corpus(
@@ -174,11 +186,11 @@ class Reader:
         """Learn the entropy coder's tables of a model, and its filters."""
         from cscodec.learning.coding import learn_coding
 
-        return learn_coding(model, self._pixels(), seed=seed, workers=workers)
+        return learn_coding(model, self._pixels(self.skipped), seed=seed, workers=workers)
 
-    def _pixels(self) -> Iterator[Pixels]:
+    def _pixels(self, skipped: dict[str, str]) -> Iterator[Pixels]:
         for picture in self._training:
-            pixels = read_pixels(picture, self._max_pixels, self.skipped)
+            pixels = read_pixels(picture, self._max_pixels, skipped)
             if pixels is not None:
                 yield pixels
 

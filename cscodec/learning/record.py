@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cscodec.errors import InvalidInputError
-from cscodec.learning.corpus import list_pictures
+from cscodec.learning.corpus import list_pictures, writable
 from cscodec.learning.options import TrainingOptions
 from cscodec.learning.validation import PROTOCOL, measure_decoders, read_planes
 from cscodec.model import Model, System
@@ -67,7 +67,7 @@ def record_test(
     if not planes:
         raise InvalidInputError(f"{folder}: none of the {len(pictures)} pictures can be used")
     test: dict[str, Any] = {
-        "folder": Path(folder).resolve().name,
+        "folder": writable(Path(folder).resolve().name),
         "num_pictures": len(planes),
         "skipped_pictures": skipped,
         "luma": measure_decoders(planes, model.luma, sparsity=sparsity),
@@ -86,7 +86,7 @@ def describe_data(
 ) -> dict[str, Any]:
     """Return what a model records of the pictures; ``num_pictures`` trained on and held out."""
     return {
-        "folders": [Path(folder).resolve().name for folder in folders],
+        "folders": [writable(Path(folder).resolve().name) for folder in folders],
         "licence": licence,
         "num_pictures": num_pictures[0],
         "num_held_out": num_pictures[1],

@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cscodec.arrays import Float32Array, Float64Array
 from cscodec.layout import PATCH_PIXELS
@@ -81,6 +82,13 @@ class RunningStatistics:
         self.A += weight * sums.A
         self.B += weight * sums.B.T
         self._enlarged_usage += weight * sums.usage
+
+    def forget_atoms(self, atoms: npt.NDArray[np.integer]) -> None:
+        """Forget what is known of some atoms, which are others now."""
+        self.A[atoms] = 0
+        self.A[:, atoms] = 0
+        self.B[atoms] = 0
+        self._enlarged_usage[atoms] = 0
 
     def _next_weight(self, num_new: int) -> float:
         self.num_samples += num_new

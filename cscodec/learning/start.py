@@ -16,9 +16,10 @@ def learner_parameters(options: TrainingOptions) -> LearnerParameters:
     return LearnerParameters(
         num_measurements=options.measurements,
         num_atoms=options.atoms,
-        sparsity=options.sparsity,
+        sparsity=options.chosen_sparsity,
         gamma=GAMMAS["online"] if options.gamma is None else options.gamma,
         rho=options.rho,
+        update=options.update,
         seed=options.seed,
     )
 

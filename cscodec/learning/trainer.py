@@ -130,6 +130,8 @@ class _Run:
         self.pictures = replace(self.pictures, listing=survey.listing)
         if settings.resume:
             self.resume(survey)
+        if self.options.chroma:
+            self.ask(Reader.check_colour)
         for channel in _CHANNELS[: 1 + self.options.chroma]:
             self.learn(channel, survey)
         model = self.finish(folders, survey)
@@ -139,7 +141,7 @@ class _Run:
             record_test,
             model,
             *settings.places([settings.test_folder]),
-            self.options.sparsity,
+            self.options.chosen_sparsity,
             settings.max_pixels,
             name="test",
         )
@@ -219,10 +221,10 @@ class _Run:
             learner.update_sensing_matrix(forget=options.statistics == "restart")
         feed.learn(learner, is_last=iteration % options.dictionary_iterations == 0)
         last = options.outer_iterations * options.dictionary_iterations
-        if iteration % self.settings.validate_every != 0 and iteration != last:
+        if iteration % self.settings.validation_interval(options) != 0 and iteration != last:
             return None
         system = make_system(learner.sensing_matrix, learner.dictionary)
-        quality: Quality = self.ask(Reader.validate, channel, system, options.sparsity)
+        quality: Quality = self.ask(Reader.validate, channel, system, options.chosen_sparsity)
         row = {"iteration": iteration, **asdict(quality)}
         self.state.history.setdefault(channel, []).append(row)
         return quality
@@ -249,7 +251,9 @@ class _Run:
         state, options, settings = self.state, self.options, self.settings
         systems = {channel: found.system() for channel, found in state.systems.items()}
         held_out = {
-            str(channel): self.ask(Reader.measure, channel, systems[channel], options.sparsity)
+            str(channel): self.ask(
+                Reader.measure, channel, systems[channel], options.chosen_sparsity
+            )
             for channel in _CHANNELS
             if channel in systems
         }
@@ -272,7 +276,7 @@ class _Run:
         """What a checkpoint must agree on."""
         return {
             **self.options.as_dict(),
-            "validate_every": self.settings.validate_every,
+            "validate_every": self.settings.validation_interval(self.options),
             "max_pixels": self.settings.max_pixels,
             "pictures": f"{survey.num_training} (listing {survey.listing})",
         }

@@ -24,6 +24,10 @@ from cscodec.transform.product import multiplied
 _CHUNK = 256
 #: Squares of larger magnitudes do not fit in float32 with room to sum.
 _LARGEST_MAGNITUDE = 1e15
+#: Squared norms of atoms below this are too coarse in float32 for what is computed from them.
+_LEAST_SQUARE = 1e-30
+#: Atoms whose largest value is beyond 2^±20 are scaled, by a power of two, so that nothing is lost.
+_MODERATE_EXPONENT = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +89,8 @@ def omp(
     signals : array_like, (n, N)
         One signal per row; n may be 0. Computed in float32.
     dictionary : array_like, (N, L)
-        One atom per column, of any norm. Zero, duplicate and dependent columns are allowed: they
-        are not chosen beside the atoms that they depend on.
+        One atom per column, of any norm that a float64 can hold. Zero, duplicate and dependent
+        columns are allowed: they are not chosen beside the atoms that they depend on.
     sparsity : int, optional
         K, the most atoms per signal, at least 1; values above min(N, L) act as min(N, L).
     error : float, optional
@@ -102,15 +106,16 @@ def omp(
     Raises
     ------
     InvalidInputError
-        If shapes do not fit, no stopping rule is given or one is out of range, or values are NaN,
-        infinite or larger in magnitude than 1e15.
+        If shapes do not fit, no stopping rule is given or one is out of range, values are NaN,
+        infinite or larger in magnitude than 1e15, or a coefficient, of a large signal by a small
+        atom, is too large for float32.
 
     Notes
     -----
     A zero signal has no atoms. A signal that the dictionary represents exactly gets no more atoms
     than it takes.
     """
-    atoms = _checked("dictionary", dictionary)
+    atoms, exponents = _moderate(_checked("dictionary", dictionary), dictionary)
     rows = _checked("signals", signals)
     if rows.shape[1] != atoms.shape[0]:
         raise InvalidInputError(
@@ -124,7 +129,8 @@ def omp(
     def correlate(part: slice) -> Float32Array:
         return multiplied(rows[part], atoms)
 
-    return _pursue_in_chunks(correlate, len(rows), gram, limit, energies, error, workers)
+    codes = _pursue_in_chunks(correlate, len(rows), gram, limit, energies, error, workers)
+    return _scaled_back(codes, exponents) if exponents.any() else codes
 
 
 def omp_gram(
@@ -143,7 +149,8 @@ def omp_gram(
     correlations : array_like, (n, L)
         Products of every signal with every atom.
     gram : array_like, (L, L)
-        Products of the atoms with each other; the squared norms on its diagonal.
+        Products of the atoms with each other; the squared norms, 0 or at least 1e-30, on its
+        diagonal.
     sparsity, error, workers
         As in :func:`omp`.
     energies : array_like, (n,), optional
@@ -165,6 +172,11 @@ def omp_gram(
         raise InvalidInputError(
             f"gram has shape {products.shape} and correlations {rows.shape}; "
             "allowed are (L, L) and (n, L)"
+        )
+    squared_norms = np.diagonal(np.asarray(gram, np.float64))
+    if np.any((squared_norms > 0) & (squared_norms < _LEAST_SQUARE)):
+        raise InvalidInputError(
+            f"gram holds squared norms below {_LEAST_SQUARE:g}: scale the atoms up"
         )
     limit = _checked_sparsity(sparsity, error, num_atoms)
     squares = None
@@ -280,6 +292,32 @@ def _pursue_in_chunks(
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.counts for part in parts]),
     )
+
+
+def _moderate(
+    atoms: Float32Array, given: npt.ArrayLike
+) -> tuple[Float32Array, npt.NDArray[np.int32]]:
+    """Return the columns times powers of two that make them moderate, and those powers' exponents.
+
+    ``given`` is what ``atoms`` was rounded from: in float32, small values are coarse, or zero.
+    """
+    values = np.asarray(given, np.float64)
+    exponents = -np.frexp(np.abs(values).max(axis=0, initial=0))[1]
+    exponents[np.abs(exponents) <= _MODERATE_EXPONENT] = 0
+    if exponents.any():
+        atoms = np.ldexp(values, exponents).astype(np.float32)
+    return atoms, exponents
+
+
+def _scaled_back(codes: SparseCodes, exponents: npt.NDArray[np.int32]) -> SparseCodes:
+    """Return the coefficients of the atoms as they were before they were scaled."""
+    with np.errstate(over="ignore"):  # refused below
+        values = np.ldexp(codes.values, exponents[codes.indices])
+    if not np.isfinite(values).all():
+        raise InvalidInputError(
+            "coefficients are too large for float32: scale the atoms up or the signals down"
+        )
+    return SparseCodes(codes.indices, values, codes.counts)
 
 
 def _energies(rows: Float32Array) -> npt.NDArray[np.float64]:
