@@ -14,17 +14,16 @@ import pickle
 import re
 import time
 from abc import ABC, abstractmethod
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from cscodec.errors import InvalidInputError, SchedulerError
 from cscodec.parallel import available_workers
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 _PATIENCE_S = 10  # for a scheduler to answer, and for its first worker
 _LOOK_AGAIN_S = 1.0
@@ -70,17 +69,41 @@ class Scheduler(ABC):
     def call_everywhere(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call a function once in every process that works."""
 
-    def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], *, name: str
-    ) -> Iterator[Result]:
-        """Yield ``function(item)`` in the order of the items, a few ahead of the caller."""
-        pending: deque[Any] = deque()
-        for item in items:
-            pending.append(self.submit(function, item, name=name))
-            if len(pending) >= 4 * self.num_workers:
-                yield self.result(pending.popleft())
-        while pending:
-            yield self.result(pending.popleft())
+    def executor(self, name: str) -> Executor:
+        """Return an executor of ``concurrent.futures`` whose work is done here, by that name."""
+        return _Executor(self, name)
+
+
+class _Executor(Executor):
+    def __init__(self, scheduler: Scheduler, name: str) -> None:
+        self._scheduler = scheduler
+        self._name = name
+        self._pending: set[Future[Any]] = set()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        promise = self._scheduler.submit(partial(function, **named), *arguments, name=self._name)
+        future: Future[Any] = Future()
+        self._pending.add(future)
+
+        def settle(promise: Any) -> None:
+            self._pending.discard(future)
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(self._scheduler.result(promise))
+            except Exception as error:
+                future.set_exception(error)
+
+        promise.add_done_callback(settle)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        pending = tuple(self._pending)
+        if cancel_futures:
+            for future in pending:
+                future.cancel()
+        if wait:
+            wait_for(pending)
 
 
 @contextmanager

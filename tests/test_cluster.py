@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -277,3 +278,38 @@ def test_the_command_line_trains_elsewhere(pictures: Path, tmp_path: Path, clust
     assert run.returncode == 0, run.stderr
     assert "skipped crops/broken.png" in run.stderr
     assert cluster.scheduler_address not in str(cscodec.load_model(tmp_path / "m.safetensors"))
+
+
+class TestFolders:
+    @staticmethod
+    def run(folder: Path, *command: str) -> tuple[int, list[dict[str, Any]], str]:
+        words = [sys.executable, "-m", "cscodec", *command, "--json"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            words, capture_output=True, text=True, cwd=folder, env=environment, check=False
+        )
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout), done.stderr
+
+    def test_files_are_those_made_here(self, pictures: Path, tmp_path: Path, cluster: Any) -> None:
+        (tmp_path / "in").symlink_to(pictures)
+        there = ["--scheduler", cluster.scheduler_address]
+        code, records, err = self.run(tmp_path, "encode", "-r", "in", "-d", "out", *there)
+        assert code == 1
+        assert "in/broken.png" in err
+        assert [Path(record["input"]).name for record in records if "error" in record] == [
+            "broken.png"
+        ]
+        assert {record["output"] for record in records if "output" in record} == {
+            f"out/{i}.csc" for i in range(7)
+        }
+        expected = cscodec.encode(np.asarray(Image.open(pictures / "0.png")))
+        assert (tmp_path / "out/0.csc").read_bytes() == expected
+        code, records, _ = self.run(tmp_path, "decode", "-r", "out", "-d", "back", *there)
+        assert code == 0
+        assert {Path(record["output"]).suffix for record in records} == {".png"}
+        again = ["encode", "-r", "in", "-d", "out", *there]
+        code, records, _ = self.run(tmp_path, *again)
+        assert {record.get("exit_code") for record in records} == {1, 3}, "outputs that exist"
+        code, records, _ = self.run(tmp_path, *again, "--skip-existing")
+        assert sum(record.get("skipped", False) for record in records) == 7

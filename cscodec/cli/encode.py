@@ -66,6 +66,7 @@ def encode(
     strip: options.Strip = None,
     preserve: options.Preserve = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
+    scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -112,6 +113,7 @@ def encode(
         workers=workers,
         dry_run=dry_run,
         force=force,
+        scheduler=scheduler,
     )
 
 
