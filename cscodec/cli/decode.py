@@ -66,6 +66,7 @@ def decode(
         float | None,
         typer.Option("--max-seconds", metavar="S", help="Give up on a file that takes longer."),
     ] = None,
+    scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -103,6 +104,7 @@ def decode(
         workers=workers,
         dry_run=dry_run,
         force=force,
+        scheduler=scheduler,
     )
 
 

@@ -62,6 +62,7 @@ def encode(
     strip: options.Strip = None,
     preserve: options.Preserve = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
+    scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -108,6 +109,7 @@ def encode(
         workers=workers,
         dry_run=dry_run,
         force=force,
+        scheduler=scheduler,
     )
 
 
