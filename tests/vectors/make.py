@@ -26,7 +26,7 @@ from PIL import Image
 FOLDER = Path(__file__).resolve().parent
 sys.path[:0] = [str(FOLDER.parent), str(FOLDER.parents[1])]  # when run as a script
 
-from strategies import START, Pixels, join_chunks, one_chunk, sample, split_chunks  # noqa: E402
+from strategies import EXIF, START, Pixels, join_chunks, one_chunk, sample, split_chunks  # noqa: E402
 
 import cscodec  # noqa: E402
 from cscodec.bitstream.container import HEADER, unpack  # noqa: E402
@@ -149,7 +149,7 @@ def snapshots(
 @lru_cache
 def base() -> bytes:
     """The file that invalid ones are made of: of two layers, with metadata."""
-    return cscodec.encode(Picture(picture("rgb", 16, 20), exif=b"exif"), measurements=5)
+    return cscodec.encode(picture("rgb", 16, 20), exif=EXIF, measurements=5)
 
 
 def with_header(**changes: int) -> bytes:
