@@ -21,7 +21,7 @@ TIFFS: dict[str, dict[str, Any]] = {
     "tiles": {"tile": (128, 256), "compression": "zlib", "predictor": True},
     "strips": {"rowsperstrip": 100, "compression": "zlib"},
     "uncompressed": {"rowsperstrip": 100},
-    "one-strip": {"rowsperstrip": 600, "compression": "zlib"},
+    "one-strip": {"rowsperstrip": 541, "compression": "zlib"},
 }
 
 
@@ -33,7 +33,7 @@ def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def pixels() -> Pixels:
     """2 x 2 tiles."""
-    return sample("fig", 600, 530)
+    return sample("fig", 541, 523)
 
 
 def small(pixels: Pixels) -> bytes:
@@ -50,7 +50,7 @@ class TestReading:
         found = read_picture(path).pixels
         assert type(found) is not np.ndarray  # it was not read whole
         assert found.shape == pixels.shape
-        for rows in (slice(0, 512), slice(512, 600), slice(90, 310), slice(0, 1)):
+        for rows in (slice(0, 512), slice(512, 541), slice(90, 310), slice(0, 1)):
             np.testing.assert_array_equal(found[rows], pixels[rows])
 
     @pytest.mark.parametrize("suffix", ["pgm", "ppm"])
@@ -91,13 +91,13 @@ class TestCommands:
         assert run("encode", "a.tif", "b.ppm").code == 0
         assert Path("b.csc").read_bytes() == small(pixels)
         found = cscodec.info(Path("a.csc").read_bytes())
-        assert (found.width, found.height) == (530, 600)
+        assert (found.width, found.height) == (523, 541)
         result = run("encode", "a.tif", "-o", "c.csc", "--max-pixels", "1000")
         assert result.code == 1
         assert "--max-pixels" in result.stderr
 
     @pytest.mark.parametrize("suffix", ["tif", "ppm"])
-    @pytest.mark.parametrize("options", [[], ["--scale", "1/4"], ["--region", "9,100,500,490"]])
+    @pytest.mark.parametrize("options", [[], ["--scale", "1/4"], ["--region", "9,100,500,440"]])
     def test_decode_writes_the_same_file_as_from_memory(
         self,
         suffix: str,

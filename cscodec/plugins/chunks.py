@@ -73,6 +73,8 @@ class ChunkCoder:
             If it is not uint8, or not a picture.
         """
         pixels = np.asarray(chunk)
+        if pixels.dtype != np.uint8:  # others, too, would come back as uint8
+            raise InvalidInputError(f"the array has dtype {pixels.dtype}; allowed is uint8")
         if pixels.ndim > 1 and np.isfortran(pixels):
             raise InvalidInputError("the array's order is F; make it with order 'C'")
         options = self.config() | {"model": self._model()}
