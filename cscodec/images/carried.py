@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 from typing import IO
 
@@ -103,7 +104,7 @@ def with_resolution(
         return exif
     if exif is None:
         return Exif.of(resolution_fields("<", pixels_per_inch)).tobytes()
-    with suppress(ValueError):  # damaged EXIF is another's concern
+    with suppress(ValueError, struct.error):  # damaged EXIF is another's concern
         block = Exif(exif)
         block.set_resolution(pixels_per_inch)
         return block.tobytes()

@@ -47,9 +47,11 @@ def take_orientation(picture: Picture) -> tuple[int, Picture]:
     if xmp:
         in_xmp, xmp = xmp_properties.take_orientation(xmp)
         orientation = orientation or in_xmp
-        xmp = xmp_properties.without_dangling(xmp)
+        whole, xmp = xmp, xmp_properties.without_dangling(xmp)
         if xmp is None:
-            left_out.append("XMP, which speaks of other pictures and is damaged")
+            left_out.append("XMP, which speaks of other parts of the source and is damaged")
+        elif xmp != whole:
+            left_out.append("what XMP says of other parts of the source, such as gain maps")
     return orientation or 1, picture.but(*left_out, exif=exif, xmp=xmp)
 
 

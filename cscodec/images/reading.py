@@ -146,7 +146,7 @@ def stream_bytes(stream: IO[bytes], max_pixels: int) -> bytes:
 
 
 def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:
-    head = file.read(32)
+    head = file.read(64)
     file.seek(0)
     if not head:
         raise InvalidInputError(f"{name}: the file is empty (0 bytes)")
@@ -239,8 +239,8 @@ def _check_size(image: Image.Image, max_pixels: int) -> None:
 def _damage(error: BaseException) -> str:
     if "MAX_TEXT" in str(error):
         return (
-            "a text in it is larger than 1 MB, or all texts are larger than 64 MB, which no "
-            "picture needs; save it anew without them"
+            "a text or an ICC profile in it is larger than 1 MB, or all texts are larger than "
+            "64 MB; save it anew without them"
         )
     return f"the picture is truncated or damaged ({error}); get an intact copy"
 
