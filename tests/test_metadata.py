@@ -208,6 +208,14 @@ def test_orientation_in_xmp_alone_is_applied(form: str, format_name: str) -> Non
     assert read_picture(write_picture(picture, "png")).pixels.shape == (40, 24, 3)
 
 
+def test_the_own_orientation_of_avif_overrules_xmp() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(PIXELS).save(buffer, "AVIF", xmp=XMP_6)
+    picture = read_picture(buffer.getvalue())
+    assert picture.pixels.shape == PIXELS.shape
+    assert picture.xmp == XMP_6.replace(b'"6"', b'"1"')
+
+
 def test_exif_decides_where_xmp_says_otherwise() -> None:
     picture = read_picture(jpeg(orientation_block(1), xmp=XMP_6))
     assert picture.pixels.shape == PIXELS.shape
@@ -438,9 +446,9 @@ def repeated(tags: range, size: int) -> bytes:
 
 
 def test_values_that_repeat_one_another_are_not_multiplied() -> None:
-    # Copied as often as they are named, they would fill 4 GB.
+    # Copied as often as they are named, they would fill 1 GB.
     size = 1_000_000
-    exif = repeated(range(0x8000, 0x8600), size).ljust(size + 100, b"x")
+    exif = repeated(range(0x8400, 0x8600), size).ljust(size + 100, b"x")
     exif += exif_blocks.block(thumbnail=b"thumbnail")
     tracemalloc.start()
     try:

@@ -23,7 +23,7 @@ from PIL import Image, UnidentifiedImageError
 
 from cscodec.errors import InvalidInputError
 from cscodec.images.carried import carried_metadata
-from cscodec.images.headers import Unsupported, bits_per_sample
+from cscodec.images.headers import Unsupported, bits_per_sample, check_one_picture
 from cscodec.images.large import rows_of
 from cscodec.images.metadata import upright
 from cscodec.images.picture import Picture
@@ -155,6 +155,7 @@ def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:
             _check(image, wanted)
             bits = bits_per_sample(image.format or "", file, image.tell())
             check_mode(image, bits, wanted.to_8bit)
+            check_one_picture(image, bits, file)
             rows = rows_of(image, file) if bits == 8 else None
             if rows is not None:
                 return upright(carried_metadata(image, file).but(pixels=rows))
