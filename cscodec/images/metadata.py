@@ -61,7 +61,7 @@ def with_size(picture: Picture, width: int, height: int) -> Picture:
     if exif:
         exif.set_size(width, height)
     xmp = picture.xmp and xmp_properties.with_size(picture.xmp, width, height)
-    return picture.but(exif=exif, xmp=xmp)
+    return picture.but(exif=exif and exif.tobytes(), xmp=xmp)
 
 
 def oriented(pixels: Pixels, orientation: int) -> Pixels:
