@@ -96,7 +96,9 @@ def _section(title: str, table: str) -> str:
 
 def _means(by_measure: Mapping[str, Any], set_name: str) -> str:
     means = {measure: table["mean"] for measure, table in by_measure.items()}
-    rows = [[LABELS[set_name][measure], *row.values()] for measure, row in means.items()]
+    rows: list[list[report.Cell]] = [
+        [LABELS[set_name][measure], *row.values()] for measure, row in means.items()
+    ]
     return _signed_table(["", *next(iter(means.values()))], rows)
 
 

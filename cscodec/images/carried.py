@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 from typing import IO
 
 import numpy as np
 from PIL import Image
 
+from cscodec.images import xmp as xmp_properties
 from cscodec.images.directories import Directories
 from cscodec.images.exif import Exif, gathered, resolution_fields
 from cscodec.images.headers import colour_description, jpeg_2000_metadata
@@ -35,6 +37,8 @@ def carried_metadata(image: Image.Image, file: IO[bytes]) -> Picture:
         extra = jpeg_2000_metadata(file)
     for name, value in extra.items():
         found[name] = found[name] or value
+    if image.format == "AVIF" and found["xmp"]:  # which its own orientation overrules
+        found["xmp"] = xmp_properties.take_orientation(xmp_properties.as_utf8(found["xmp"]))[1]
     if image.format == "TIFF":
         found["exif"], damaged = gathered(Directories(file), image.tell())
         left_out += [f"damaged EXIF tags ({_numbers(damaged)})"] if damaged else []
@@ -67,7 +71,8 @@ def _not_carried(image: Image.Image, file: IO[bytes]) -> list[str]:
 
 
 def _is_known_text(key: str) -> bool:
-    return key == "XML:com.adobe.xmp" or key.startswith("Raw profile type ")
+    """Whether a text of PNG travels otherwise, or only says when its file was written."""
+    return key.startswith(("XML:com.adobe.xmp", "Raw profile type ", "date:"))
 
 
 def _raw_profiles(image: Image.Image) -> dict[str, bytes]:
@@ -103,7 +108,7 @@ def with_resolution(
         return exif
     if exif is None:
         return Exif.of(resolution_fields("<", pixels_per_inch)).tobytes()
-    with suppress(ValueError):  # damaged EXIF is another's concern
+    with suppress(ValueError, struct.error):  # damaged EXIF is another's concern
         block = Exif(exif)
         block.set_resolution(pixels_per_inch)
         return block.tobytes()
