@@ -9,7 +9,7 @@ SOURCES = pyproject.toml cscodec/layout.py $(wildcard cscodec/kernels/*.py build
 BUILD = $(DEV)/bin/python -m building.libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check kernels bounds wheel bench vectors snapshots paper missing
+.PHONY: help demo test lint check kernels bounds determinism faults fuzz soak wheel bench vectors snapshots paper missing
 
 help:  ## list these verbs
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -36,6 +36,22 @@ bounds: $(DEV)/installed  ## run the tests of kernels, codec and damage with eve
 	@CSCODEC_KERNELS=bounds $(DEV)/bin/python -m pytest -q -n 2 tests/test_kernels.py \
 	  tests/test_codec.py tests/test_contexts.py tests/test_fuzz.py tests/test_golden.py \
 	  tests/test_pursuit.py tests/test_restorer.py::TestKernels
+
+determinism: $(DEV)/installed  ## hashes of files and pixels for every kind of processor and threads
+	@$(BUILD) --all
+	@$(DEV)/bin/python tests/vectors/determinism.py
+
+faults: $(DEV)/installed  ## kill commands at, and fail, every call that writes (needs strace)
+	@$(BUILD)
+	@PYTHONPATH=. $(DEV)/bin/python tests/faults.py
+
+fuzz: $(DEV)/installed  ## look for inputs that break a promise, for SECONDS=60
+	@$(BUILD)
+	@PYTHONPATH=tests $(DEV)/bin/python -m fuzz --seconds $(or $(SECONDS),60)
+
+soak: $(DEV)/installed  ## 16 threads in 4 processes for SECONDS=600: the same bytes, flat memory
+	@$(BUILD)
+	@PYTHONPATH=. $(DEV)/bin/python tests/soak.py --seconds $(or $(SECONDS),600)
 
 wheel: $(DEV)/installed  ## a wheel and an sdist, into dist/; PLATFORM=... for another system
 	@CSCODEC_PLATFORM=$(or $(PLATFORM),$(shell $(BUILD) --name)) \

@@ -32,12 +32,13 @@ from ablation_page import page
 from ablation_patches import PATCHES, measure_patched
 from ablation_variant import FULL, SETS, Variant
 from machine import describe_machine
-from rate_distortion import QUALITIES, RATE_RANGE, pictures
+from measures import RATE_RANGE
+from rate_distortion import pictures
 
 from cscodec.arrays import Pixels
 from cscodec.bitstream.tables import neutral_tables
 from cscodec.evaluation import report
-from cscodec.evaluation.rate_distortion import Point, bd_rate_of, mean_bd_rate
+from cscodec.evaluation.rate_distortion import Point, Quality, bd_rate_of, mean_bd_rate
 from cscodec.model import Model, load_model
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +47,11 @@ PAGE = ROOT / "docs/ablation.md"
 
 #: Between the steps that filters are learned at, where a picture's step will usually lie.
 STEPS = (7.0, 10.0, 15.0, 22.0, 33.0, 50.0)
+#: What the sets are compared by.
+QUALITIES: dict[str, tuple[Quality, ...]] = {
+    "table2": ("psnr_y_db", "ssim"),
+    "kodak12": ("psnr_y_db", "psnr_rgb_db", "ssim"),
+}
 EVERY = 6  #: of how many training pictures one is used
 RELEARNED = "relearned"  #: key of the whole codec with tables and filters from fewer pictures
 #: How codecs that learn from fewer pictures are measured.

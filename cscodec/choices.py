@@ -1,4 +1,4 @@
-"""What is chosen by name: decoders and the size of chroma planes."""
+"""What is chosen by name: decoders, what files are tuned for, the size of chroma planes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ UnquantisedDecoder = Literal[Decoder, "learned"]
 UNQUANTISED_DECODERS: tuple[UnquantisedDecoder, ...] = (*DECODERS, "learned")
 #: Those that treat every patch alone.
 PATCH_DECODERS: tuple[Decoder, ...] = ("omp", "linear", "consistent")
+
+#: What a file is made for: to look at, or for the smallest squared error.
+Tune = Literal["visual", "psnr"]
+TUNES: tuple[Tune, ...] = get_args(Tune)
 
 #: Chroma planes of half size, or whole; "auto" keeps them whole at fine steps.
 Subsampling = Literal["auto", "4:2:0", "4:4:4"]

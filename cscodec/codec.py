@@ -9,31 +9,62 @@ on several threads; the bytes and the pixels do not depend on how many.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
+from PIL import Image
 
+from cscodec import arguments
+from cscodec.arguments import File
 from cscodec.arrays import Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
-from cscodec.bitstream.container import Extras, Header
+from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
 from cscodec.bitstream.steps import step_code, step_for_quality
-from cscodec.choices import DECODERS, SUBSAMPLINGS, UNQUANTISED_DECODERS, Decoder, Subsampling
-from cscodec.decoding import DecodingJob, Restoration
+from cscodec.choices import (
+    DECODERS,
+    SUBSAMPLINGS,
+    TUNES,
+    UNQUANTISED_DECODERS,
+    Decoder,
+    Subsampling,
+    Tune,
+)
+from cscodec.decoding import Box, DecodingJob, Restoration
 from cscodec.encoding import EncodingJob, Settings
 from cscodec.errors import InvalidInputError, ModelMismatchError
-from cscodec.evaluation.metrics import psnr_db
-from cscodec.layout import DEFAULT_MAX_PIXELS, MAX_DIMENSION, MAX_MEASUREMENTS
-from cscodec.model import Model, find_model, load_model
-from cscodec.rate_control import Target, step_for_target
+from cscodec.evaluation.metrics import psnr_db_of_strips
+from cscodec.layout import DEFAULT_MAX_PIXELS, MAX_MEASUREMENTS
+from cscodec.model import Model, find_model
+from cscodec.rate_control import file_for_target
+from cscodec.restore.reduced import MEASUREMENTS_FOR
+from cscodec.rows import PictureRows, release_pages
 from cscodec.transform.colour import without_alpha
 
 
+class Sized(Protocol):
+    """What has the size of a picture: a header, or what `info` returns."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def channels(self) -> int: ...
+
+
+_REDUCTIONS = {1.0: 1, 1 / 2: 2, 1 / 4: 4, 1 / 8: 8}
+#: Up to here, measurements are kept between the steps that are tried for a target.
+_MOST_KEPT_PIXELS = 1 << 25
+
+
 def encode(
-    image: npt.ArrayLike,
+    image: Any,
     *,
-    quality: float = 75.0,
+    quality: float | None = None,
     step: float | None = None,
+    tune: Tune = "visual",
     measurements: int | None = None,
     model: str | os.PathLike[str] | Model = "photo",
     subsampling: Subsampling = "auto",
@@ -44,18 +75,28 @@ def encode(
     icc_profile: bytes | None = None,
     exif: bytes | None = None,
     xmp: bytes | None = None,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
     workers: int | None = None,
 ) -> bytes:
     """Compress a picture.
 
     Parameters
     ----------
-    image : array_like, uint8
-        (H, W) gray, (H, W, 2) gray and alpha, (H, W, 3) RGB, (H, W, 4) RGB and alpha.
+    image : array_like, PIL.Image.Image, path, bytes or binary file
+        An array is (H, W) gray, (H, W, 2) gray and alpha, (H, W, 3) RGB or (H, W, 4) RGB and
+        alpha, of uint8; or of bool, or floats of 0 to 1, which become 0 to 255. (H, W, 1) is gray
+        too, and comes back as (H, W). What is sliced like an array (`numpy.memmap`, an array of
+        Zarr, Dask, h5py ...) is read 512 rows at a time, and may be larger than memory; of an
+        alpha channel all is held. Others hold a picture, which is read as the command line does:
+        upright, with its metadata.
     quality : float
-        0 (smallest file) to 100 (finest step), on the scale that users of JPEG know.
+        0 (smallest file) to 100 (finest step), on the scale that users of JPEG know; 75 by
+        default.
     step : float, optional
         Quantisation step Δ in units of a sample, 0.25..1000, instead of a quality.
+    tune : {"visual", "psnr"}
+        What the file is made for. "visual": coarser steps for finer detail, where the eye sees
+        errors less, and finer ones for colour. "psnr": equal steps, for the least squared error.
     measurements : int, optional
         Measurements per patch beside the mean; all that the model has by default.
     model : str, path or Model
@@ -64,10 +105,13 @@ def encode(
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion.
     target_bpp, target_size, target_psnr : optional
-        Instead of a quality: the finest step whose file has at most this many bits per pixel or
-        bytes, or the coarsest that restores at least this PSNR in dB (over all colour samples).
+        Instead of a quality: at most this many bits per pixel or bytes, where the next finer step
+        makes more; or at least this PSNR in dB (over all colour samples), where the next coarser
+        step makes less. (PSNR does not fall strictly: a step far coarser may reach it again.)
     icc_profile, exif, xmp : bytes, optional
-        Stored as they are.
+        In place of those that the picture has. The picture is turned as EXIF or XMP says.
+    max_pixels : int
+        Refuse pictures in files that claim more.
     workers : int, optional
         Threads; all CPUs by default. The result does not depend on it.
 
@@ -79,64 +123,95 @@ def encode(
     Raises
     ------
     InvalidInputError
-        If an argument cannot be used, or a target cannot be reached.
+        If the picture or an argument cannot be used, or a target cannot be reached.
     ModelError
         If the model cannot.
     """
-    pixels = _checked_pixels(image)
-    chosen = model if isinstance(model, Model) else load_model(model)
-    if effort not in (0, 1):
-        raise InvalidInputError(f"effort is {effort}; allowed are 0 and 1")
-    if subsampling not in SUBSAMPLINGS:
-        raise InvalidInputError(
-            f"subsampling is {subsampling!r}; allowed are {', '.join(SUBSAMPLINGS)}"
-        )
+    targets = {"target_bpp": target_bpp, "target_size": target_size, "target_psnr": target_psnr}
+    arguments.only_one({"quality": quality, "step": step, **targets})
+    aims = [
+        (name, arguments.positive(name, value))
+        for name, value in targets.items()
+        if value is not None
+    ]
+    arguments.whole_number("effort", effort, 0, 1)
+    arguments.one_of("subsampling", subsampling, SUBSAMPLINGS)
+    arguments.one_of("tune", tune, TUNES)
+    arguments.whole_number("max_pixels", max_pixels, 1)
+    workers = arguments.workers_or_none(workers)
+    if step is None:
+        step = step_for_quality(arguments.number("quality", 75.0 if quality is None else quality))
+    code = step_code(arguments.number("step", step))
+    chosen = arguments.model_of(model)
     limit = min(chosen.luma.num_measurements, chosen.chroma.num_measurements)
-    measurements = limit if measurements is None else measurements
-    if not 1 <= measurements <= limit:
-        raise InvalidInputError(
-            f"measurements is {measurements}; model {chosen.name!r} allows 1 to {limit}"
-        )
-    target = Target.of(target_bpp, target_size, target_psnr)
-    code = step_code(step_for_quality(quality) if step is None else step)
-    has_alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
-    alpha = pack_alpha(pixels[..., -1]) if has_alpha else None
-    extras = Extras(alpha, icc_profile, exif, xmp)
-    settings = Settings(subsampling, effort, measurements)
-    job = EncodingJob(pixels, chosen, settings, extras, workers)
-
-    if target is None:
+    if measurements is None:
+        measurements = limit
+    arguments.whole_number("measurements", measurements, 1, limit, of=f"model {chosen.name!r}")
+    metadata = {"icc_profile": icc_profile, "exif": exif, "xmp": xmp}
+    given = arguments.picture_of(image, max_pixels=max_pixels, **metadata)
+    picture = PictureRows(given.pixels)
+    alpha = pack_alpha(_alpha_of(picture)) if picture.num_channels in (2, 4) else None
+    extras = Extras(alpha, given.icc_profile, given.exif, given.xmp)
+    settings = Settings(tune, subsampling, effort, measurements)
+    job = EncodingJob(picture, chosen, settings, extras, workers)
+    num_pixels = picture.shape[0] * picture.shape[1]
+    if not aims:
         return job.file(code)
 
     def file_at(code: int) -> bytes:
-        return job.file(code, keep=True)
+        return job.file(code, keep=num_pixels <= _MOST_KEPT_PIXELS)
+
+    def bits_per_pixel(data: bytes) -> float:
+        return float(8 * len(data) / num_pixels)
 
     def psnr_of(data: bytes) -> float:
-        return psnr_db(job.colours, without_alpha(decode(data, model=chosen, workers=workers)))
+        return restored_psnr_db(picture, data, chosen, workers)
 
-    return step_for_target(
-        target, file_at, psnr_of, num_pixels=job.colours.shape[0] * job.colours.shape[1]
-    )
+    ((name, wanted),) = aims
+    if name == "target_psnr":
+        return file_for_target(file_at, psnr_of, wanted, unit="dB", at_least=True)
+    if name == "target_bpp":
+        return file_for_target(file_at, bits_per_pixel, wanted, unit="bits per pixel")
+    return file_for_target(file_at, len, wanted, unit="bytes")
+
+
+def restored_psnr_db(image: Any, data: bytes, model: Model, workers: int | None) -> float:
+    """Return the PSNR of what a file restores over the colours of the picture that it was made of.
+
+    Parameters
+    ----------
+    image : array_like or PictureRows
+        As :func:`encode` takes it.
+    """
+    picture = image if isinstance(image, PictureRows) else PictureRows(image)
+    parts = container.unpack(data, max_pixels=picture.shape[0] * picture.shape[1])
+    restoration = Restoration("refine", 4, parts.header.measurements)
+    restored = DecodingJob(parts, model, restoration, workers).strips()
+    pairs = zip(picture.strips(TILE_SIZE), restored, strict=True)
+    return psnr_db_of_strips((without_alpha(strip), found) for strip, found in pairs)
 
 
 def decode(
-    data: bytes | bytearray | memoryview,
+    data: File,
     *,
     decoder: Decoder = "refine",
     measurements: int | None = None,
     sparsity: int = 4,
     model: str | os.PathLike[str] | Model | None = None,
-    region: tuple[int, int, int, int] | None = None,
+    region: Box | None = None,
     preview: bool = False,
+    scale: float = 1.0,
+    out: Any = None,
     allow_partial: bool = False,
     max_pixels: int = DEFAULT_MAX_PIXELS,
+    max_seconds: float | None = None,
     workers: int | None = None,
 ) -> Pixels:
     """Restore a picture from a ``.csc`` file.
 
     Parameters
     ----------
-    data : bytes-like
+    data : bytes-like, path or binary file
     decoder : {"refine", "consistent", "linear", "omp"}
         ``omp``: the paper's decoder, at most ``sparsity`` atoms per patch. ``linear``: the
         transpose of the orthonormal basis. ``consistent``: ``omp`` moved into the quantisation
@@ -149,20 +224,29 @@ def decode(
         Needed if the picture was made with a model that is not shipped.
     region : (x, y, width, height), optional
         Return only this part; only the tiles it needs are decoded. Equal to the same part of
-        the whole picture.
+        the whole picture. In pixels of the whole size, also where ``scale`` is below 1.
     preview : bool
         Show the patch means only, each as 8x8 equal pixels, smoothed.
+    scale : {1, 1/2, 1/4, 1/8}
+        Below 1, a smaller picture from the first layers, at a part of the time: 1/8 from the
+        patch means alone. Sides are rounded up, ``decoder`` is not asked.
+    out : array, uint8, optional
+        Where to write the picture to, of its shape; it is returned. What is assigned to like an
+        array will do (`numpy.memmap`, an array of Zarr, h5py ...): 512 rows of the whole size at
+        a time are written, from the top, so the picture may be larger than memory.
     allow_partial : bool
         Accept a file that is cut short or damaged after its header, and show what is there.
     max_pixels : int
         Refuse pictures that claim more.
+    max_seconds : float, optional
+        Give up when this much time has passed; looked at between planes of tiles.
     workers : int, optional
         Threads; all CPUs by default. The result does not depend on it.
 
     Returns
     -------
     ndarray, uint8
-        (H, W), (H, W, 2), (H, W, 3) or (H, W, 4), as it was encoded.
+        (H, W), (H, W, 2), (H, W, 3) or (H, W, 4), as it was encoded; or ``out``.
 
     Raises
     ------
@@ -171,80 +255,95 @@ def decode(
     ModelError
         If the model is missing, or is not the one that made the file.
     InvalidInputError
-        If an argument cannot be used.
+        If an argument cannot be used, or the file cannot be read.
     """
-    if decoder not in DECODERS:
+    if decoder not in DECODERS:  # one of another kind is named as such
         why = ", for unquantised measurements" if decoder in UNQUANTISED_DECODERS else ""
         raise InvalidInputError(
             f"decoder is {decoder!r}{why}; allowed for files are {', '.join(DECODERS)}"
         )
-    if not 1 <= sparsity <= MAX_MEASUREMENTS:
-        raise InvalidInputError(f"sparsity is {sparsity}; allowed are 1 to {MAX_MEASUREMENTS}")
-    parts = container.unpack(bytes(data), max_pixels=max_pixels, allow_partial=allow_partial)
+    arguments.whole_number("sparsity", sparsity, 1, MAX_MEASUREMENTS)
+    arguments.whole_number("max_pixels", max_pixels, 1)
+    if max_seconds is not None:
+        arguments.positive("max_seconds", max_seconds)
+    workers = arguments.workers_or_none(workers)
+    file = arguments.file_bytes(data, max_pixels)
+    parts = container.unpack(file, max_pixels=max_pixels, allow_partial=allow_partial)
     header = parts.header
     chosen = _model_for(header, model)
-    if measurements is not None and not 0 <= measurements <= header.measurements:
-        raise InvalidInputError(
-            f"measurements is {measurements}; the picture has 0 to {header.measurements}"
-        )
-    used = 0 if preview else header.measurements if measurements is None else measurements
-    box = _checked_region(region, header)
-    job = DecodingJob(parts, chosen, Restoration(decoder, sparsity, used), workers)
-    pixels = job.pixels(box)
+    if measurements is None:
+        measurements = header.measurements
+    arguments.whole_number("measurements", measurements, 0, header.measurements, of="this file")
+    reduction = _reduction(scale)
+    used = min(0 if preview else measurements, MEASUREMENTS_FOR.get(reduction, measurements))
+    box = _box_of_result(header, region, scale)
+    x, y, width, height = box
+    restoration = Restoration(decoder, sparsity, used, reduction)
+    job = DecodingJob(parts, chosen, restoration, workers, max_seconds)
+    out = arguments.output_array(out, decoded_shape(header, region, scale))
+    strips = job.strips(box)
     if header.has_alpha:
-        x, y, width, height = box
-        alpha = np.full((height, width), 255, np.uint8)
-        if parts.alpha is not None:
-            whole = unpack_alpha(parts.alpha, header.width, header.height)
-            alpha = whole[y : y + height, x : x + width]
-        colours = pixels if pixels.ndim == 3 else pixels[..., None]
-        pixels = np.concatenate([colours, alpha[..., None]], axis=2)
-    return pixels
+        strips = _with_alpha(strips, _alpha(parts, reduction)[y : y + height, x : x + width])
+    top = 0
+    for strip in strips:
+        out[top : top + len(strip)] = strip
+        top += len(strip)
+        release_pages(out)
+    return out  # type: ignore[no-any-return]
 
 
-def _checked_pixels(image: npt.ArrayLike) -> Pixels:
-    pixels = np.asarray(image)
-    if pixels.dtype != np.uint8:
-        raise InvalidInputError(
-            f"image has dtype {pixels.dtype}; allowed is uint8 (scale 16-bit or float data to "
-            "0..255 first)"
-        )
-    if pixels.ndim == 3 and pixels.shape[2] == 1:
-        pixels = pixels[..., 0]
-    if not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (2, 3, 4))):
-        raise InvalidInputError(
-            f"image has shape {pixels.shape}; allowed are (H, W) and (H, W, 1..4)"
-        )
-    if min(pixels.shape[:2]) < 1 or max(pixels.shape[:2]) > MAX_DIMENSION:
-        raise InvalidInputError(
-            f"image is {pixels.shape[1]} x {pixels.shape[0]} pixels; allowed are 1 to "
-            f"{MAX_DIMENSION} each way"
-        )
-    return pixels
+def _with_alpha(strips: Iterable[Pixels], alpha: Pixels) -> Iterator[Pixels]:
+    top = 0
+    for strip in strips:
+        yield np.dstack([strip, alpha[top : top + len(strip)]])
+        top += len(strip)
 
 
-def _checked_region(
-    region: tuple[int, int, int, int] | None, header: Header
-) -> tuple[int, int, int, int]:
-    if region is None:
-        return 0, 0, header.width, header.height
-    x, y, width, height = region
-    if not (
-        x >= 0 and y >= 0 and width >= 1 and height >= 1
-        and x + width <= header.width and y + height <= header.height
-    ):  # fmt: skip
-        raise InvalidInputError(
-            f"region {x},{y},{width},{height} does not lie within the picture of "
-            f"{header.width} x {header.height} pixels"
-        )
-    return x, y, width, height
+def _alpha(parts: Container, reduction: int) -> Pixels:
+    """Return the alpha channel; opaque if it is missing."""
+    width, height = parts.header.width, parts.header.height
+    if parts.alpha is None:
+        return np.full((-(-height // reduction), -(-width // reduction)), 255, np.uint8)
+    alpha = unpack_alpha(parts.alpha, width, height)
+    return alpha if reduction == 1 else np.asarray(Image.fromarray(alpha).reduce(reduction))
+
+
+def decoded_shape(header: Sized, region: Box | None = None, scale: float = 1.0) -> tuple[int, ...]:
+    """Return the shape of what :func:`decode` returns: (H, W), or (H, W, 2..4).
+
+    Raises
+    ------
+    InvalidInputError
+        If the region or the scale cannot be used.
+    """
+    _, _, width, height = _box_of_result(header, region, scale)
+    return (height, width) if header.channels == 1 else (height, width, header.channels)
+
+
+def _reduction(scale: float) -> int:
+    reduction = _REDUCTIONS.get(arguments.number("scale", scale))
+    if reduction is None:
+        raise InvalidInputError(f"scale is {scale}; allowed are 1, 1/2, 1/4 and 1/8")
+    return reduction
+
+
+def _box_of_result(header: Sized, region: Box | None, scale: float) -> Box:
+    """Return the part of a reduced picture that covers a region of the whole one."""
+    x, y, width, height = arguments.region_within(region, header.width, header.height)
+    reduction = _reduction(scale)
+    left, top = x // reduction, y // reduction
+    return left, top, -(-(x + width) // reduction) - left, -(-(y + height) // reduction) - top
+
+
+def _alpha_of(picture: PictureRows) -> Pixels:
+    return np.concatenate([strip[..., -1] for strip in picture.strips(TILE_SIZE)])
 
 
 def _model_for(header: Header, model: str | os.PathLike[str] | Model | None) -> Model:
     if model is None:
         chosen = find_model(header.model_id)
     else:
-        chosen = model if isinstance(model, Model) else load_model(model)
+        chosen = arguments.model_of(model)
         if chosen.model_id != header.model_id:
             raise ModelMismatchError(
                 f"the picture was made with model {header.model_id.hex()}, "

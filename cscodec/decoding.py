@@ -1,30 +1,37 @@
-"""The decoder: a file's tiles to measurements to pixels.
+"""The decoder: a file's tiles to measurements to pixels, from the top down.
 
-Restoring a tile looks a little over its borders, so all measurements that a part of the picture
-needs are decoded first; then its tiles are restored, each by itself, on several threads.
+Restoring a tile looks a little over its borders, so the measurements of a row of tiles and of the
+next are decoded before its tiles are restored. Both run on the same threads, one a little ahead of
+the other, and no more than that is held, however high the picture is.
 """
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from cscodec.arrays import Pixels
-from cscodec.bitstream import container
-from cscodec.bitstream.container import Container
+from cscodec.arrays import Float32Array, Pixels
+from cscodec.bitstream.container import TILE_SIZE, Container
 from cscodec.bitstream.tiles import Values, decode_tile
 from cscodec.choices import Decoder
-from cscodec.layout import NUM_MEASUREMENTS, num_layers
+from cscodec.errors import LimitExceededError
+from cscodec.layout import PATCH_SIZE, num_layers
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
 from cscodec.restore.cells import Quantised
-from cscodec.restore.filters import check_filters, filters_for_step
+from cscodec.restore.filters import check_filters, filters_for
 from cscodec.restore.planes import restore_plane
+from cscodec.restore.reduced import block_synthesis, reduced_plane
 from cscodec.transform.colour import double, join_colours
 
 _MARGIN = 2  # patches around a tile that refining it looks at; doubling chroma looks at one
+
+Box = tuple[int, int, int, int]
+_Pieces = list[list[Values]]  # rows of arrays
 
 
 @dataclass(frozen=True)
@@ -39,146 +46,223 @@ class Restoration:
         K, for ``omp`` and ``consistent``.
     measurements : int
         How many are used beside the mean.
+    reduction : {1, 2, 4, 8}
+        Pixels of the picture, each way, that become one. Above 1, the decoder is not asked.
     """
 
     decoder: Decoder
     sparsity: int
     measurements: int
+    reduction: int = 1
 
 
 class DecodingJob:
     """One file on its way to pixels."""
 
     def __init__(
-        self, parts: Container, model: Model, restoration: Restoration, workers: int | None
+        self,
+        parts: Container,
+        model: Model,
+        restoration: Restoration,
+        workers: int | None,
+        max_seconds: float | None = None,
     ) -> None:
+        self.max_seconds = math.inf if max_seconds is None else max_seconds
+        self.started = time.monotonic()
         self.header = parts.header
         self.segments = parts.segments
         self.systems = (model.luma, model.chroma)
         self.tables = model.coder_tables
         check_filters(model.filters)
-        steps = (parts.header.step, parts.header.chroma_step)
         self.filters = [
-            filters_for_step(model.filters[name], step) if name in model.filters else None
-            for name, step in zip(("luma", "chroma"), steps, strict=True)
+            filters_for(model.filters[name], *parts.header.step_and_tilt(plane))
+            if name in model.filters
+            else None
+            for plane, name in enumerate(("luma", "chroma"))
         ]
         self.restoration = restoration
         self.workers = workers
-
-    def pixels(self, box: tuple[int, int, int, int]) -> Pixels:
-        """Colour samples of a part of the picture."""
-        header = self.header
-        x, y, width, height = box
-        size = container.TILE_SIZE
-        rows, columns = header.tile_grid
-        wanted = [
-            row * columns + column
-            for row in range(y // size, (y + height - 1) // size + 1)
-            for column in range(x // size, (x + width - 1) // size + 1)
-        ]
-        around = sorted(
-            {
-                row * columns + column
-                for tile in wanted
-                for row in range(max(0, tile // columns - 1), min(rows, tile // columns + 2))
-                for column in range(max(0, tile % columns - 1), min(columns, tile % columns + 2))
-            }
+        self.tile_size = TILE_SIZE // restoration.reduction
+        self.width, self.height = (
+            -(-side // restoration.reduction) for side in (parts.header.width, parts.header.height)
         )
-        planes = self._empty_planes()
 
-        def fill(tile: int) -> None:  # each tile its own part
-            for number, part in enumerate(self._values(tile)):
-                top, left = self._patch_origin(tile, number)
-                planes[number][top : top + part.shape[0], left : left + part.shape[1]] = part
-
-        for _ in parallel_map(fill, around, self.workers):
-            pass
-        shape = (height, width) if header.num_colours == 1 else (height, width, 3)
-        out = np.empty(shape, np.uint8)
-
-        def restore(tile: int, workers: int | None = 1) -> None:
-            tile_x, tile_y, tile_width, tile_height = header.tile_box(tile)
-            part = self._restored(tile, planes, workers)
-            left, top = max(x, tile_x), max(y, tile_y)
-            right = min(x + width, tile_x + tile_width)
-            bottom = min(y + height, tile_y + tile_height)
-            out[top - y : bottom - y, left - x : right - x] = part[
-                top - tile_y : bottom - tile_y, left - tile_x : right - tile_x
+        if restoration.reduction > 1:
+            nearer = self._is_halved(1) and not self._is_doubled(1)
+            self.blocks = [
+                block_synthesis(model.luma, restoration.reduction),
+                block_synthesis(model.chroma, restoration.reduction // (1 + nearer)),
             ]
 
-        if len(wanted) == 1:  # then its planes are what can be shared out
-            restore(wanted[0], self.workers)
-        else:
-            for _ in parallel_map(restore, wanted, self.workers):
-                pass
-        return out
+    def strips(self, box: Box | None = None) -> Iterator[Pixels]:
+        """Yield colour samples of a part of the picture, a row of tiles at a time.
 
-    def _unit(self, number: int) -> int:
-        """Pixels of the picture on each side of a patch of a plane."""
-        return 8 if number == 0 or self.header.full_chroma else 16
+        Parameters
+        ----------
+        box : (x, y, width, height), optional
+            All of it by default. In pixels of the result: of a reduced picture, if it is.
+        """
+        x, y, width, height = box or (0, 0, self.width, self.height)
+        size = self.tile_size
+        rows = range(y // size, (y + height - 1) // size + 1)
+        columns = range(x // size, (x + width - 1) // size + 1)
+        # One tile shares out its planes, several are shared out themselves.
+        alone = len(rows) == len(columns) == 1
 
-    def _empty_planes(self) -> list[Values]:
-        header = self.header
-        planes = []
-        for number in range(header.num_colours):
-            rows, columns = (
-                -(-side // self._unit(number)) for side in (header.height, header.width)
+        def restore(tile: tuple[int, int, list[_Pieces]]) -> Pixels:
+            return self._restored(*tile, self.workers if alone else 1)
+
+        restored = parallel_map(restore, self._known(rows, columns), 1 if alone else self.workers)
+        for row in rows:
+            top, bottom = max(y, row * size), min(y + height, (row + 1) * size)
+            shape = (
+                (bottom - top, width) if self.header.num_colours == 1 else (bottom - top, width, 3)
             )
-            planes.append(np.zeros((rows, columns, NUM_MEASUREMENTS), np.int16))
-        return planes
+            strip = np.empty(shape, np.uint8)
+            for column in columns:
+                left, right = max(x, column * size), min(x + width, (column + 1) * size)
+                part = next(restored)
+                strip[:, left - x : right - x] = part[
+                    top - row * size : bottom - row * size,
+                    left - column * size : right - column * size,
+                ]
+            yield strip
 
-    def _patch_origin(self, tile: int, number: int) -> tuple[int, int]:
-        """First patch row and column of a tile in a plane."""
-        x, y, _, _ = self.header.tile_box(tile)
-        return y // self._unit(number), x // self._unit(number)
+    def _known(self, rows: range, columns: range) -> Iterator[tuple[int, int, list[_Pieces]]]:
+        """Yield tiles, row by row, with what their planes are put together from.
+
+        A tile is ready as soon as the next tile of the next row is decoded.
+        """
+        around = 1 if any(map(self._margin, range(self.header.num_colours))) else 0
+        high, wide = (
+            range(max(0, wanted.start - around), min(length, wanted.stop + around))
+            for wanted, length in zip((rows, columns), self.header.tile_grid, strict=True)
+        )
+        num_columns = self.header.tile_grid[1]
+        values = parallel_map(
+            self._values,
+            (row * num_columns + column for row in high for column in wide),
+            self.workers,
+        )
+        decoded: dict[tuple[int, int], list[Values]] = {}
+        for row in range(high.start, high.stop + around):
+            for column in range(wide.start, wide.stop + around):
+                if row in high and column in wide:
+                    decoded[row, column] = next(values)
+                ready = row - around, column - around
+                if ready[0] in rows and ready[1] in columns:
+                    yield (*ready, self._pieces(decoded, *ready))
+            # Of what is restored, the next row sees the last patches only.
+            decoded = {
+                tile: [plane[-_MARGIN:].copy() for plane in planes] if tile[0] < row else planes
+                for tile, planes in decoded.items()
+                if tile[0] >= row - around
+            }
+
+    def _pieces(
+        self, decoded: Mapping[tuple[int, int], list[Values]], row: int, column: int
+    ) -> list[_Pieces]:
+        """Return, for each plane, lines of arrays that make a tile and its margin."""
+        pieces = []
+        for number in range(self.header.num_colours):
+            margin = self._margin(number)
+            cuts = ((-1, slice(-margin, None)), (0, slice(None)), (1, slice(None, margin)))
+            lines = [
+                [
+                    decoded[row + down, column + right][number][in_rows, in_columns]
+                    for right, in_columns in cuts
+                    if (row + down, column + right) in decoded and (margin or right == 0)
+                ]
+                for down, in_rows in cuts
+                if margin or down == 0
+            ]
+            pieces.append([line for line in lines if line])
+        return pieces
+
+    def _margin(self, number: int) -> int:
+        """Patches around a tile that restoring its part of a plane looks at."""
+        if self.restoration.reduction == 1 and self.restoration.decoder == "refine":
+            return _MARGIN
+        return 1 if self._is_doubled(number) else 0
+
+    def _is_halved(self, number: int) -> bool:
+        return number > 0 and not self.header.full_chroma
+
+    def _is_doubled(self, number: int) -> bool:
+        """Whether a plane is interpolated: if its patches do not hold as many samples as wanted."""
+        return self._is_halved(number) and self.restoration.reduction in (1, PATCH_SIZE)
+
+    def _check_time(self) -> None:
+        if time.monotonic() - self.started > self.max_seconds:
+            raise LimitExceededError(
+                f"decoding takes longer than the limit of {self.max_seconds:g} s; raise it "
+                "(max_seconds, --max-seconds), or ask for less: a region, a scale, decoder linear"
+            )
 
     def _values(self, tile: int) -> list[Values]:
-        layers = [layer[tile] for layer in self.segments if tile < len(layer)]
-        if self.restoration.measurements < self.header.measurements:
-            layers = layers[: num_layers(self.restoration.measurements)]
+        self._check_time()
+        restoration = self.restoration
+        layers = [bytes(layer[tile]) for layer in self.segments if tile < len(layer)]
+        if restoration.measurements < self.header.measurements:
+            layers = layers[: num_layers(restoration.measurements)]
         values = decode_tile(
             layers,
             self.header.patch_grids(tile),
             self.tables,
             measurements=self.header.measurements,
         )
+        if restoration.reduction > 1:  # the others are never looked at
+            return [plane[..., : restoration.measurements + 1].copy() for plane in values]
         for plane in values:
-            plane[..., self.restoration.measurements + 1 :] = 0
+            plane[..., restoration.measurements + 1 :] = 0
         return values
 
-    def _restored(self, tile: int, planes: list[Values], workers: int | None) -> Pixels:
+    def _restored(
+        self, row: int, column: int, pieces: list[_Pieces], workers: int | None
+    ) -> Pixels:
         """Pixels of one tile."""
-        header = self.header
-        _, _, width, height = header.tile_box(tile)
+        header, size = self.header, self.tile_size
+        patch = PATCH_SIZE // self.restoration.reduction  # samples of the result on each side
 
-        def restore(number: int) -> tuple[npt.NDArray[np.float32], tuple[int, int]]:
-            halved = number > 0 and not header.full_chroma
-            top, left = self._patch_origin(tile, number)
-            rows, columns = header.patch_grids(tile)[number]
-            margin = _MARGIN if self.restoration.decoder == "refine" else 1 if halved else 0
+        def restore(number: int) -> tuple[Float32Array, tuple[int, int]]:
+            margin = self._margin(number)
+            unit = 2 * patch if self._is_halved(number) else patch
+            top, left = row * size // unit, column * size // unit
             first_row, first_column = max(0, top - margin), max(0, left - margin)
+            step, tilt = header.step_and_tilt(number)
             quantised = Quantised(
-                values=planes[number][
-                    first_row : top + rows + margin, first_column : left + columns + margin
-                ],
-                step=header.step if number == 0 else header.chroma_step,
+                values=np.concatenate([np.concatenate(line, axis=1) for line in pieces[number]]),
+                step=step,
+                tilt=tilt,
                 zero_cell=header.zero_cell / 64,
                 measurements=self.restoration.measurements,
             )
-            samples = restore_plane(
-                quantised,
-                self.systems[number > 0],
-                self.restoration.decoder,
-                filters=self.filters[number > 0],
-                sparsity=self.restoration.sparsity,
-            )
-            y, x = 8 * (top - first_row), 8 * (left - first_column)
-            if not halved:
+            samples = self._samples(quantised, number)
+            y, x = patch * (top - first_row), patch * (left - first_column)
+            if not self._is_doubled(number):
                 return samples, (y, x)
             # Samples beyond the picture's edge are padding, not picture.
-            total_rows, total_columns = -(-header.height // 2), -(-header.width // 2)
-            samples = samples[: total_rows - 8 * first_row, : total_columns - 8 * first_column]
+            total_rows, total_columns = -(-self.height // 2), -(-self.width // 2)
+            samples = samples[
+                : total_rows - patch * first_row, : total_columns - patch * first_column
+            ]
             return double(samples), (2 * y, 2 * x)
 
-        restored, origins = zip(*parallel_map(restore, range(len(planes)), workers), strict=True)
-        return join_colours(restored, (height, width), origins[0], origins[-1])
+        shape = min(size, self.height - row * size), min(size, self.width - column * size)
+        restored, origins = zip(
+            *parallel_map(restore, range(header.num_colours), workers), strict=True
+        )
+        return join_colours(restored, shape, origins[0], origins[-1])
+
+    def _samples(self, quantised: Quantised, number: int) -> Float32Array:
+        """Samples of a plane of a tile and its margin."""
+        self._check_time()
+        if self.restoration.reduction > 1:
+            return reduced_plane(quantised, self.blocks[number > 0])
+        return restore_plane(
+            quantised,
+            self.systems[number > 0],
+            self.restoration.decoder,
+            filters=self.filters[number > 0],
+            sparsity=self.restoration.sparsity,
+        )

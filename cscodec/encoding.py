@@ -5,23 +5,57 @@ Tiles are independent and encoded on several threads; the file does not depend o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream import container
-from cscodec.bitstream.container import Container, Extras, Header
-from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT, scaled, step_code
+from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
+from cscodec.bitstream.steps import (
+    MIN_STEP,
+    STEP_UNIT,
+    TILT_UNIT,
+    measurement_steps,
+    scaled,
+    step_code,
+)
 from cscodec.bitstream.tiles import encode_tile
-from cscodec.choices import Subsampling
+from cscodec.choices import Subsampling, Tune
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
+from cscodec.rows import PictureRows
 from cscodec.transform.colour import halve, split_colours, without_alpha
 from cscodec.transform.measure import analyse_plane
 
 #: Below this step, chroma keeps its full size under subsampling="auto".
 _FULL_CHROMA_STEP = 6.0
-_CHROMA_STEP_RATIO = 1.0
-RATE_WEIGHT = 0.055  #: λ of the search for quantised values: squared steps per bit
+
+
+class Tuning(NamedTuple):
+    """What a tune stands for.
+
+    Attributes
+    ----------
+    chroma_ratio : float
+        Of the chroma planes' step to luma's.
+    tilts : tuple of float
+        Of the three planes: see :func:`cscodec.bitstream.steps.measurement_steps`.
+    rate_weight : float
+        λ of the search for quantised values: squared steps per bit.
+    """
+
+    chroma_ratio: float
+    tilts: tuple[float, float, float]
+    rate_weight: float
+
+
+#: docs/decisions/0003 and 0020
+TUNINGS: dict[Tune, Tuning] = {
+    "psnr": Tuning(1.0, (0.0, 0.0, 0.0), 0.06),
+    "visual": Tuning(0.85, (1.0625, 1.75, 1.75), 0.045),
+}
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
 
@@ -32,6 +66,7 @@ class Settings:
 
     Attributes
     ----------
+    tune : {"visual", "psnr"}
     subsampling : {"auto", "4:2:0", "4:4:4"}
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion.
@@ -39,6 +74,7 @@ class Settings:
         Per patch beside the mean.
     """
 
+    tune: Tune
     subsampling: Subsampling
     effort: int
     measurements: int
@@ -49,80 +85,101 @@ class EncodingJob:
 
     Parameters
     ----------
-    pixels : ndarray, uint8
-        (H, W), or (H, W, 2..4) with channels last.
+    picture : PictureRows
+        Read once for every file, a row of tiles at a time.
     extras : Extras
         What the file has beside the colours.
     """
 
     def __init__(
         self,
-        pixels: Pixels,
+        picture: PictureRows,
         model: Model,
         settings: Settings,
         extras: Extras,
         workers: int | None,
     ) -> None:
-        self.pixels = pixels
-        self.colours = without_alpha(pixels)
+        self.picture = picture
         self.model = model
         self.settings = settings
         self.extras = extras
         self.workers = workers
-        self.kept: dict[tuple[int, bool], list[Float32Array]] = {}
+        self.kept: dict[bool, list[list[Float32Array]]] = {}
 
     def header(self, code: int) -> Header:
         """Return the header of the file with this step, in 1/64."""
         step = code / STEP_UNIT
-        height, width = self.pixels.shape[:2]
+        tuning = TUNINGS[self.settings.tune]
+        height, width = self.picture.shape[:2]
+        channels = self.picture.num_channels
         full = self.settings.subsampling == "4:4:4" or (
             self.settings.subsampling == "auto" and step < _FULL_CHROMA_STEP
         )
         return Header(
             width=width,
             height=height,
-            channels=1 if self.pixels.ndim == 2 else self.pixels.shape[2],
-            full_chroma=full and self.colours.ndim == 3,
+            channels=channels,
+            full_chroma=full and channels >= 3,
             measurements=self.settings.measurements,
             step_code=code,
-            chroma_step_code=step_code(min(max(step * _CHROMA_STEP_RATIO, MIN_STEP), MAX_STEP)),
+            chroma_step_code=step_code(max(step * tuning.chroma_ratio, MIN_STEP)),
+            tilt_code=round(TILT_UNIT * tuning.tilts[0]),
+            chroma_tilt_code=round(TILT_UNIT * tuning.tilts[1]),
             zero_cell=round(64 * (ZERO_CELL if self.settings.effort > 0 else ROUNDED_CELL)),
             model_id=self.model.model_id,
         )
 
     def file(self, code: int, *, keep: bool = False) -> bytes:
-        """Return the file with this step, in 1/64."""
+        """Return the file with this step, in 1/64; ``keep`` the measurements for the next."""
         header = self.header(code)
+        rate_weight = TUNINGS[self.settings.tune].rate_weight
 
-        def encode_one(tile: int) -> list[bytes]:
-            measured = self.measured(header, tile, keep)
+        def encode_one(measured: list[Float32Array]) -> list[bytes]:
             wanted = [
-                scaled(plane, header.step if number == 0 else header.chroma_step)
+                scaled(plane, measurement_steps(*header.step_and_tilt(number)))
                 for number, plane in enumerate(measured)
             ]
             segments, _ = encode_tile(
                 wanted,
                 self.model.coder_tables,
                 measurements=header.measurements,
-                rate_weight=RATE_WEIGHT if self.settings.effort > 0 else 0.0,
+                rate_weight=rate_weight if self.settings.effort > 0 else 0.0,
             )
             return segments
 
-        tiles = list(parallel_map(encode_one, range(header.num_tiles), self.workers))
-        layers = [list(layer) for layer in zip(*tiles, strict=True)]
-        return container.pack(Container(header, layers, *self.extras))
+        # Measured a little ahead of what is coded, on the same threads.
+        measured = self.measured(header.full_chroma, keep)
+        tiles = list(parallel_map(encode_one, measured, self.workers))
+        layers = (_taken(tiles, layer) for layer in range(header.num_layers))
+        return container.pack(Container(header, [], *self.extras), layers)
 
-    def measured(self, header: Header, tile: int, keep: bool) -> list[Float32Array]:
-        """Measurements of a tile in the orthonormal basis: per plane (rows, columns, 64)."""
-        key = (tile, header.full_chroma)
-        if key in self.kept:
-            return self.kept[key]
-        x, y, width, height = header.tile_box(tile)
-        colours = self.colours[y : y + height, x : x + width]
-        measured = measure_colours(colours, self.model, full_chroma=header.full_chroma)
+    def measured(self, full_chroma: bool, keep: bool) -> Iterable[list[Float32Array]]:
+        """Measurements of the tiles in the orthonormal basis: per plane (rows, columns, 64)."""
+        if full_chroma in self.kept:
+            return self.kept[full_chroma]
+        measured = parallel_map(
+            partial(measure_colours, model=self.model, full_chroma=full_chroma),
+            self.tiles(),
+            self.workers,
+        )
         if keep:
-            self.kept[key] = measured
+            self.kept[full_chroma] = list(measured)
+            return self.kept[full_chroma]
         return measured
+
+    def tiles(self) -> Iterator[Pixels]:
+        """Colours of the tiles, in their order."""
+        for strip in self.picture.strips(TILE_SIZE):
+            colours = without_alpha(strip)
+            for left in range(0, colours.shape[1], TILE_SIZE):
+                yield colours[:, left : left + TILE_SIZE]
+
+
+def _taken(tiles: list[list[bytes]], layer: int) -> Iterator[bytes]:
+    """Yield a layer's segments and forget them: with the file they would take memory twice."""
+    for segments in tiles:
+        yield segments[layer]
+        segments[layer] = b""
 
 
 def measure_colours(colours: Pixels, model: Model, *, full_chroma: bool) -> list[Float32Array]:

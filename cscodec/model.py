@@ -22,8 +22,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from cscodec.arrays import Float32Array
+from cscodec.atomic import write_whole
 from cscodec.bitstream.tables import CoderTables
-from cscodec.errors import InvalidModelError, ModelNotFoundError
+from cscodec.errors import InvalidInputError, InvalidModelError, ModelNotFoundError
 from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS, MODEL_ID_BYTES, PATCH_PIXELS
 from cscodec.parallel import computed_once
 from cscodec.shipped import shipped_folder
@@ -231,7 +232,7 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (a ``.safetensors`` file)."""
-        Path(path).write_bytes(self.to_bytes())
+        write_whole(path, self.to_bytes(), replace=True)
 
 
 def load_model(name_or_path: str | os.PathLike[str]) -> Model:
@@ -243,7 +244,12 @@ def load_model(name_or_path: str | os.PathLike[str]) -> Model:
         If there is no such model; the message lists the shipped ones.
     InvalidModelError
         If the file is not a model.
+    InvalidInputError
+        If it is neither a name nor a path.
     """
+    if not isinstance(name_or_path, str | os.PathLike):
+        kind = type(name_or_path).__name__
+        raise InvalidInputError(f"model is of type {kind}; give a name, a path or a Model")
     text = os.fspath(name_or_path)
     path = Path(text)
     if not (path.suffix == SUFFIX or os.sep in text):

@@ -7,6 +7,7 @@ Kernels release the GIL, so threads suffice. Work that calls BLAS should hold it
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -67,9 +68,11 @@ def parallel_map(
     Notes
     -----
     At most ``2 * workers`` items are in flight, so a long iterable does not pile up in memory.
+    Within a call of itself everything runs in the caller: threads of the pool that wait for others
+    of the pool would wait for ever.
     """
     workers = available_workers() if workers is None else workers
-    if workers <= 1 and executor is None:
+    if executor is None and (workers <= 1 or hasattr(_thread, "is_ours")):
         yield from map(function, items)
         return
     pool = executor if executor is not None else _pool(workers)
@@ -86,9 +89,16 @@ def parallel_map(
             future.cancel()
 
 
+_thread = threading.local()
+
+
+def _mark_thread() -> None:
+    _thread.is_ours = True
+
+
 @lru_cache(maxsize=4)
 def _pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers, thread_name_prefix="cscodec")
+    return ThreadPoolExecutor(workers, "cscodec", _mark_thread)
 
 
 if hasattr(os, "register_at_fork"):  # a child has the pool, but none of its threads

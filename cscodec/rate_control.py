@@ -1,10 +1,13 @@
-"""The step that meets a target: bisection over the steps that a file can store."""
+"""The step that meets a target: bisection over the steps that a file can store.
+
+Size and PSNR nearly always fall as the step grows, but not strictly: the step that is found meets
+the target, and the next one does not.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cscodec.bitstream.steps import MIN_STEP, STEP_UNIT
 from cscodec.errors import InvalidInputError
@@ -13,118 +16,61 @@ FINEST_CODE = round(MIN_STEP * STEP_UNIT)
 COARSEST_CODE = round(255 * STEP_UNIT)
 
 
-@dataclass(frozen=True)
-class Target:
-    """What a file should reach: exactly one of the fields is set.
-
-    Attributes
-    ----------
-    bpp : float or None
-        Most bits per pixel of the whole file.
-    size : int or None
-        Most bytes of the whole file.
-    psnr_db : float or None
-        Least PSNR of the restored picture.
-    """
-
-    bpp: float | None = None
-    size: int | None = None
-    psnr_db: float | None = None
-
-    @classmethod
-    def of(cls, bpp: float | None, size: int | None, psnr_db: float | None) -> Target | None:
-        """Return the target that is given, or None.
-
-        Raises
-        ------
-        InvalidInputError
-            If there are several, or one is not positive.
-        """
-        given = [value for value in (bpp, size, psnr_db) if value is not None]
-        if not given:
-            return None
-        if len(given) > 1:
-            raise InvalidInputError("give only one of target_bpp, target_size and target_psnr")
-        if not 0 < given[0] < float("inf"):
-            raise InvalidInputError(f"the target is {given[0]:g}; it must be positive and finite")
-        return cls(bpp, size, psnr_db)
-
-
-def step_for_target(
-    target: Target,
+def file_for_target(
     file_at: Callable[[int], bytes],
-    psnr_of: Callable[[bytes], float],
+    value_of: Callable[[bytes], float],
+    wanted: float,
     *,
-    num_pixels: int,
+    unit: str,
+    at_least: bool = False,
 ) -> bytes:
-    """Return the file at the step that just meets the target.
+    """Return a file that meets a target, where the file of the next step does not.
 
     Parameters
     ----------
-    target : Target
     file_at : callable
         Step code (1/64 of a sample) to file.
-    psnr_of : callable
-        File to PSNR in dB.
-    num_pixels : int
+    value_of : callable
+        File to what is aimed at.
+    wanted : float
+        Most that it may be; the next step is finer. With ``at_least`` the least, as of PSNR, and
+        the next step is coarser.
+    unit : str
+        For messages.
 
     Raises
     ------
     InvalidInputError
-        If even the last step misses the target; the message names the reachable range.
+        If no step meets the target; the message names the reachable range.
     """
-    files: dict[int, bytes] = {}
-
-    def file(code: int) -> bytes:
-        if code not in files:
-            files.clear()  # one at a time is enough: bisection never returns to an older one
-            files[code] = file_at(code)
-        return files[code]
-
-    if target.psnr_db is not None:
-        wanted, unit = target.psnr_db, "dB"
-
-        def value(code: int) -> float:
-            return psnr_of(file(code))
-
-        def fits(reached: float) -> bool:
-            return reached >= wanted
-    else:
-        per_byte = 8 / num_pixels if target.bpp is not None else 1.0
-        wanted = target.bpp if target.bpp is not None else float(target.size or 0)
-        unit = "bits per pixel" if target.bpp is not None else "bytes"
-
-        def value(code: int) -> float:
-            return len(file(code)) * per_byte
-
-        def fits(reached: float) -> bool:
-            return reached <= wanted
-
-    # "Safe" is the end where the target is met most easily.
-    safe, far = (
-        (FINEST_CODE, COARSEST_CODE) if target.psnr_db is not None else (COARSEST_CODE, FINEST_CODE)
-    )
-    far_value = value(far)
-    if fits(far_value):
-        return file(far)
-    safe_value = value(safe)
-    if not fits(safe_value):
-        low, high = sorted((safe_value, far_value))
-        raise InvalidInputError(
-            f"the target of {wanted:g} {unit} cannot be reached: this picture allows "
-            f"{low:.4g} to {high:.4g} {unit} "
-            f"(steps {MIN_STEP:g} to {COARSEST_CODE / STEP_UNIT:g})"
-        )
-    while abs(safe - far) > 1:
-        middle = _between(safe, far)
-        if fits(value(middle)):
-            safe = middle
+    # From the step that meets it most easily to the one that does least: bisection for the last
+    # that does. An end is tried only when it is reached, as files of the finest steps are dear.
+    codes = range(FINEST_CODE, COARSEST_CODE + 1)
+    codes = codes if at_least else codes[::-1]
+    met, missed = -1, len(codes)
+    best = b""
+    while missed - met > 1:
+        if met < 0 and missed < len(codes):
+            at = 0  # whether it can be met at all
         else:
-            far = middle
-    return file(safe)
+            ends = codes[max(met, 0)], codes[min(missed, len(codes) - 1)]
+            at = codes.index(round(math.sqrt(ends[0] * ends[1])))
+            at = min(max(at, met + 1), missed - 1)
+        data = file_at(codes[at])
+        value = value_of(data)
+        if value >= wanted if at_least else value <= wanted:
+            met, best = at, data
+        elif at > 0:
+            missed = at
+        else:
+            low, high = sorted((value, value_of(file_at(codes[-1]))))
+            raise InvalidInputError(
+                f"the target of {_text(wanted)} {unit} cannot be reached: this picture allows "
+                f"{_text(low)} to {_text(high)} {unit} "
+                f"(steps {MIN_STEP:g} to {COARSEST_CODE / STEP_UNIT:g})"
+            )
+    return best
 
 
-def _between(a: int, b: int) -> int:
-    """Return a code between two that are at least 2 apart, near their geometric mean."""
-    low, high = min(a, b), max(a, b)
-    return min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+def _text(value: float) -> str:
+    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"

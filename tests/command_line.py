@@ -79,7 +79,9 @@ def pixels_of(source: str | Path | bytes) -> Pixels:
 
 def in_a_process(*arguments: str) -> list[str]:
     """The command line as a process of its own; cscodec need not be installed."""
-    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from cscodec.cli import main; main()"
+    start = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from cscodec.__main__ import main; main()"
+    )
     return [sys.executable, "-c", start, *arguments]
 
 

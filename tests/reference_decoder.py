@@ -103,6 +103,8 @@ class Header:
     measurements: int
     step: int
     chroma_step: int
+    tilt: int
+    chroma_tilt: int
     zero_cell: int
     model_id: bytes
 
@@ -157,9 +159,9 @@ def read_chunks(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def read_header(payload: bytes) -> Header:
-    if len(payload) != 25:
+    if len(payload) != 27:
         raise FormatError("size of the header")
-    header = Header(*struct.unpack(">IIBBBBHHB8s", payload))
+    header = Header(*struct.unpack(">IIBBBBHHBBB8s", payload))
     for value, low, high in (
         (header.width, 1, 2**24 - 1),
         (header.height, 1, 2**24 - 1),
@@ -282,7 +284,7 @@ class Mixer:
         probability = SQUASH[clip(total >> 12, 2047) + 2048]
         bit = coder.bit(probability)
 
-        error = (10 * (65536 * bit - probability)) >> 4
+        error = (15 * (65536 * bit - probability)) >> 4
         for k, t in enumerate(logits):
             change = (t * error + 8192) >> 14
             u[k] = clip(u[k] + change, 2**19)

@@ -21,6 +21,7 @@ from cscodec.restore.filters import filter_shape
 from cscodec.sensing.averages import cosine_basis
 
 ROOT = Path(__file__).resolve().parents[1]
+EXIF = b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0"  #: without any tag
 START = 8  #: bytes of signature and version
 
 Pixels = npt.NDArray[np.uint8]

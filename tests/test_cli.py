@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +21,9 @@ from command_line import ROOT, Pixels, Run, entries, in_a_process, picture, pixe
 from PIL import Image
 
 import cscodec
-from cscodec.bitstream.container import SIGNATURE
-from cscodec.cli.console import Exit
+from cscodec.bitstream.container import FORMAT_VERSION, SIGNATURE
+from cscodec.cli.console import MEANINGS, Exit
+from cscodec.cli.options import format_bytes, parse_bytes
 from cscodec.model import Model, System
 
 __all__ = ["run"]
@@ -179,9 +181,11 @@ USAGE_ERRORS = [
     ["decode", "a.csc", "-o", "b"],
     ["decode", "a.csc", "-o", ""],
     ["decode", "a.csc", "--format", "gif"],
+    ["decode", "a.csc", "--format", "png", "-o", "d3.jpg"],
     ["decode", "a.csc", "--region", "1,2,3"],
     ["decode", "a.csc", "--region", "0,0,0,5"],
     ["decode", "a.csc", "--region=-1,0,5,5"],
+    ["decode", "a.csc", "--scale", "1/3"],
     ["decode", "a.csc", "--decoder", "magic"],
     ["decode", "a.csc", "--decoder", "learned"],
     ["decode", "a.csc", "-o", "-", "--json"],
@@ -225,6 +229,8 @@ def test_bad_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch, data: byt
     give(monkeypatch, data)
     result = run("encode", "-")
     assert (result.code, result.stdout) == (1, b"")
+    assert result.stderr.startswith("cscodec: standard input: ")
+    assert "stdin>" not in result.stderr
     give(monkeypatch, data)
     result = run("decode", "-")
     assert (result.code, result.stdout) == (4, b"")
@@ -262,6 +268,15 @@ def test_an_unreachable_target_is_an_error(run: Run) -> None:
     assert entries() == {"a.png"}
 
 
+@pytest.mark.parametrize(("scale", "reduction"), [("1", 1), ("1/2", 2), ("0.25", 4), ("1/8", 8)])
+def test_scale(scale: str, reduction: int, run: Run) -> None:
+    picture("a.png", 40, 60)
+    assert run("encode", "a.png").code == 0
+    assert run("decode", "a.csc", "--scale", scale, "-o", "small.png").code == 0
+    data = Path("a.csc").read_bytes()
+    np.testing.assert_array_equal(pixels_of("small.png"), cscodec.decode(data, scale=1 / reduction))
+
+
 def test_region(run: Run) -> None:
     picture("a.png", 60, 80, 3)
     run("encode", "a.png")
@@ -270,6 +285,15 @@ def test_region(run: Run) -> None:
     result = run("decode", "a.csc", "--region", "70,0,20,10", "-o", "outside.png")
     assert result.code == 1
     assert "outside.png" not in entries()
+
+
+def test_max_seconds(run: Run) -> None:
+    picture("a.png", 60, 80)
+    run("encode", "a.png")
+    result = run("decode", "a.csc", "-o", "b.png", "--max-seconds", "1e-9")
+    assert result.code == 4
+    assert "a.csc: decoding takes longer than the limit" in result.stderr
+    assert run("decode", "a.csc", "-o", "b.png", "--max-seconds", "1e9").code == 0
 
 
 def test_max_pixels_of_both_directions(run: Run) -> None:
@@ -304,8 +328,22 @@ def test_a_file_that_was_cut_short(run: Run) -> None:
     result = run("decode", "cut.csc")
     assert result.code == 4
     assert "cut.png" not in entries()
-    assert run("decode", "cut.csc", "--allow-partial").code == 0
+    result = run("decode", "cut.csc", "--allow-partial")
+    assert result.code == 0
+    warned = re.search(r"cut.csc: warning: cut short or damaged; missing: (.*)", result.stderr)
+    assert warned is not None
+    assert warned[1].endswith("layer 4 of 4")
     assert close(pixels_of("cut.png"), pixels)
+    (record,) = run("decode", "cut.csc", "--allow-partial", "-f", "--json").json()
+    assert (record["complete"], record["missing"]) == (False, warned[1].split(", "))
+    assert run("info", "cut.csc").code == 4
+    text = run("info", "cut.csc", "--allow-partial").stdout.decode()
+    assert re.search(r"^complete +no$", text, re.MULTILINE)
+    assert re.search(rf"^missing +{warned[1]}$", text, re.MULTILINE)
+    (record,) = run("info", "cut.csc", "--allow-partial", "--json").json()
+    assert (record["complete"], record["layer_tiles"][-1]) == (False, 0)
+    (record,) = run("decode", "a.csc", "-o", "b.png", "--allow-partial", "--json").json()
+    assert (record["complete"], record["missing"], record["warnings"]) == (True, [], [])
 
 
 def test_a_model_that_is_not_shipped(run: Run) -> None:
@@ -323,7 +361,7 @@ def test_a_model_that_is_not_shipped(run: Run) -> None:
     assert run("decode", "a.csc", "-o", "b.png", "--model", "own.safetensors").code == 0
     assert run("info", "a.csc", "--json").json()[0]["model_name"] is None
     assert run("eval", "a.png", "--model", "own.safetensors", "--json").code == 0
-    shown = json.loads(run("models", "own.safetensors").stdout)
+    (shown,) = run("models", "own.safetensors", "--json").json()
     assert (shown["name"], shown["num_measurements"]) == ("own", 10)
 
 
@@ -389,8 +427,12 @@ def test_models(run: Run) -> None:
         assert str(record["name"]) in text
         assert str(record["model_id"]) in text
     assert {record["name"] for record in records} == set(cscodec.shipped_models())
-    shown = json.loads(run("models", "photo").stdout)
+    (shown,) = run("models", "photo", "--json").json()
     assert shown["name"] == "photo"
+    shown = run("models", "photo").stdout.decode()
+    assert re.search(r"^model id +[0-9a-f]{16}$", shown, re.MULTILINE)
+    assert re.search(r"^metadata command +cscodec train ", shown, re.MULTILINE)
+    assert "{" not in shown
 
 
 def test_eval_reports_real_sizes(run: Run) -> None:
@@ -475,11 +517,58 @@ def test_eval_by_the_network(run: Run) -> None:
 
 
 def test_help_and_version(run: Run) -> None:
-    assert run("--version").stdout.decode() == f"cscodec {cscodec.__version__}\n"
+    program, file_format, *models = run("--version").stdout.decode().splitlines()
+    assert program == f"cscodec {cscodec.__version__}"
+    assert file_format == f"file format {FORMAT_VERSION}"
+    ids = {name: cscodec.load_model(name).model_id.hex() for name in cscodec.shipped_models()}
+    assert [line.split(",")[0] for line in models] == [f"model {n} {i}" for n, i in ids.items()]
     text = run("--help").stdout.decode()
+    assert "..." not in text.replace("[ARGS]...", "")
     for command in ("encode", "decode", "train", "eval", "info", "models"):
         assert re.search(rf"^  {command} ", text, re.MULTILINE)
-        assert run(command, "--help").code == 0
+        told = run(command, "--help")
+        assert told.code == 0
+        assert ("mirror" in told.stdout.decode()) == (command in ("encode", "decode"))
+
+
+def test_the_manual_page_has_every_option(run: Run) -> None:
+    page = run("--man").stdout.decode()
+    shown = page.replace("\\-", "-")
+    for command in ("encode", "decode", "train", "eval", "info", "models"):
+        assert f".SS cscodec {command} " in shown
+        options = re.findall(
+            r"^  (?:-\w, )?(--[a-z-]+)", run(command, "--help").stdout.decode(), re.M
+        )
+        assert len(options) > 1
+        assert all(option in shown for option in options)
+    assert ".TP\n.B 4\n" in shown
+    if shutil.which("groff"):
+        rendered = subprocess.run(
+            ["groff", "-man", "-ww", "-Tutf8"], input=page.encode(), capture_output=True, check=True
+        )
+        assert rendered.stderr == b""
+        assert b"User Commands" in rendered.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("cscodec en", "encode"),
+        ("cscodec decode --skip", "--skip-existing"),
+        ("cscodec decode --decoder ref", "refine"),
+        ("cscodec encode --model pap", "paper-m20"),
+    ],
+)
+def test_shells_complete_words(words: str, expected: str) -> None:
+    asked = {
+        "_CSCODEC_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
+    found = subprocess.run(
+        in_a_process(), env=os.environ | asked, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == [expected]
 
 
 def test_help_loads_nothing_numerical_and_is_fast() -> None:
@@ -571,8 +660,66 @@ def test_interruption_leaves_no_half_written_files(
 
 
 def test_the_manual_names_every_exit_code() -> None:
-    rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/cli.md").read_text(), re.MULTILINE)
-    assert [int(code) for code in rows] == [code.value for code in Exit]
+    text = (ROOT / "docs/cli.md").read_text(encoding="utf-8").replace("`", "")
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", text, re.MULTILINE)
+    assert {int(code): meaning for code, meaning in rows} == MEANINGS
+    assert list(MEANINGS) == list(Exit)
+
+
+def test_names_that_read_as_options_are_hinted_at(run: Run) -> None:
+    picture("-dash.png", 20, 20)
+    result = run("encode", "-dash.png")
+    assert result.code == 2
+    assert "-dash.png is read as options; if the file is meant, write ./-dash.png" in result.stderr
+    result = run("encode", "--", "-dash.png")
+    assert result.code == 0
+    assert "read as options" not in result.stderr
+    assert run("encode", "./-dash.png", "-f").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2KiB", 2048), ("50k", 50_000), ("1.5MB", 1_500_000), ("700B", 700), ("0.5 gib", 1 << 29)],
+)
+def test_sizes_have_units(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+def test_sizes_are_written_for_people() -> None:
+    sizes = (612, 50_000, 1_500_000, 2_340_000_000)
+    assert [format_bytes(size) for size in sizes] == ["612 bytes", "50.0 kB", "1.5 MB", "2.3 GB"]
+
+
+@pytest.mark.parametrize("command", [["info", "a.csc"], ["models"], ["--version"], ["--man"]])
+def test_results_that_nobody_can_get_are_a_failure(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "a.csc").write_bytes(cscodec.encode(np.zeros((8, 8), np.uint8)))
+    closed = subprocess.run(
+        shlex.join(in_a_process(*command)) + " >&-",
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert closed.returncode == 1
+    assert "standard output is closed" in closed.stderr
+
+
+def test_messages_name_options_as_they_are_typed(run: Run) -> None:
+    picture("a.png", 96, 96)
+    result = run("encode", "a.png", "--bpp", "-1")
+    assert "--bpp -1.0: is not a positive number" in " ".join(result.stderr.split())
+    assert "target_bpp" not in result.stderr
+    result = run("encode", "a.png", "--target-size", "30")
+    assert re.search(r"allows \d+ to \d+ bytes", result.stderr)
+
+
+def test_eval_of_an_exact_picture_leaves_a_finite_mean(run: Run) -> None:
+    Image.new("L", (32, 32)).save("black.png")
+    picture("a.png", 40, 40)
+    report = json.loads(run("eval", "black.png", "a.png", "--json").stdout)
+    black, other = report["pictures"]
+    assert black["psnr_db"] is None  # infinite
+    assert other["psnr_db"] < report["means"][0]["psnr_db"] < 99
 
 
 def test_progress_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:

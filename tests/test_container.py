@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,10 +17,12 @@ from cscodec.bitstream.container import (
     FORMAT_VERSION,
     HEADER,
     MAX_DIMENSION,
+    MAX_UNKNOWN_CHUNKS,
     SIGNATURE,
     Container,
     Header,
     pack,
+    read,
     unpack,
 )
 from cscodec.errors import (
@@ -25,6 +30,7 @@ from cscodec.errors import (
     BitstreamError,
     ChecksumError,
     InvalidFieldError,
+    InvalidInputError,
     LimitExceededError,
     TruncatedError,
     UnsupportedVersionError,
@@ -38,6 +44,8 @@ _HEADER = Header(
     measurements=20,
     step_code=640,
     chroma_step_code=700,
+    tilt_code=34,
+    chroma_tilt_code=56,
     zero_cell=48,
     model_id=b"12345678",
 )
@@ -53,6 +61,8 @@ _FIELDS = [
     "measurements",
     "step_code",
     "chroma_step_code",
+    "tilt_code",
+    "chroma_tilt_code",
     "zero_cell",
     "model_id",
 ]
@@ -83,6 +93,8 @@ def containers(draw: st.DrawFn) -> Container:
         measurements=draw(st.integers(1, 63)),
         step_code=draw(st.integers(16, 64000)),
         chroma_step_code=draw(st.integers(16, 64000)),
+        tilt_code=draw(st.integers(0, 255)),
+        chroma_tilt_code=draw(st.integers(0, 255)),
         zero_cell=draw(st.integers(32, 64)),
         model_id=draw(st.binary(min_size=8, max_size=8)),
     )
@@ -301,6 +313,71 @@ class TestChunks:
     def test_trailing_bytes_are_refused(self, tail: bytes) -> None:
         with pytest.raises(BitstreamError):
             unpack(pack(_PARTS) + tail)
+
+    def test_unknown_chunks_are_counted(self) -> None:
+        data = pack(_PARTS)
+        most = data + one_chunk(b"q", b"") * MAX_UNKNOWN_CHUNKS
+        assert unpack(most) == _PARTS
+        with pytest.raises(LimitExceededError, match="more than 1000 unknown chunks"):
+            unpack(most + one_chunk(b"q", b""))
+
+
+class Endless(io.RawIOBase):
+    """A stream that begins with some bytes and never ends; it counts what is read of it."""
+
+    def __init__(self, start: bytes) -> None:
+        self.start = start
+        self.num_read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self.start[self.num_read : self.num_read + len(buffer)]
+        buffer[:] = piece.ljust(len(buffer), b"\0")
+        self.num_read += len(buffer)
+        return len(buffer)
+
+
+class TestRead:
+    def test_a_file_comes_whole(self) -> None:
+        data = pack(replace(_PARTS, xmp=bytes(3_000_000)))
+        assert read(io.BytesIO(data)) == data
+
+    @pytest.mark.parametrize(
+        ("start", "error"),
+        [
+            (b"", BadMagicError),
+            (SIGNATURE + bytes([FORMAT_VERSION + 1]), UnsupportedVersionError),
+            (SIGNATURE + bytes([FORMAT_VERSION]) + one_chunk(b"S", b""), InvalidFieldError),
+            (SIGNATURE + bytes([FORMAT_VERSION]) + b"H\xff\xff\x7f", TruncatedError),
+            (pack(replace(_PARTS, header=replace(_HEADER, width=10**6))), LimitExceededError),
+        ],
+    )
+    def test_no_more_is_read_than_what_shows_that_it_is_none(
+        self, start: bytes, error: type[BitstreamError]
+    ) -> None:
+        stream = Endless(start)
+        with pytest.raises(error):
+            read(io.BufferedReader(stream), max_pixels=10**6)
+        assert stream.num_read < 20_000
+
+    def test_no_more_is_read_than_the_header_allows(self) -> None:
+        stream = Endless(pack(_PARTS))
+        with pytest.raises(LimitExceededError, match="more than a picture of 20 x 9 pixels"):
+            read(io.BufferedReader(stream))
+        assert stream.num_read < 70_000_000
+
+
+class TestBytes:
+    @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+    def test_come_in_several_types(self, kind: Any) -> None:
+        assert unpack(kind(pack(_PARTS))) == _PARTS
+
+    @pytest.mark.parametrize("data", [500_000_000, "text", None, [1, 2], Path("a.csc"), 1.5])
+    def test_anything_else_is_refused(self, data: Any) -> None:
+        with pytest.raises(InvalidInputError, match=r"data is of type .*; allowed are bytes"):
+            unpack(data)
 
 
 class TestPartial:

@@ -101,14 +101,35 @@ def test_readme_sizes_are_the_measured_ones() -> None:
     record = (ROOT / "benchmarks/results/rate_distortion.json").read_text(encoding="utf-8")
     measured = json.loads(record)["bd_rate_percent"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for set_name, quality in [
-        ("table2", "psnr_y_db"),
-        ("kodak12", "psnr_y_db"),
-        ("kodak12", "ssim"),
-    ]:
-        mean = measured[set_name][quality]["0.2-1.5 bpp"]["mean"]
-        row = ", ".join(f"{rate:+.0f} % against {rival}" for rival, rate in mean.items())
-        assert row in readme, f"{set_name}, {quality}: the README should say {row}"
+    rows = [
+        (set_name, codec, measure, measured[set_name][codec][measure]["mean"])
+        for set_name, codec, measure in [
+            ("table2", "cscodec psnr", "psnr_y_db"),
+            ("kodak12", "cscodec psnr", "psnr_y_db"),
+            ("kodak12", "cscodec", "psnr_y_db"),
+            ("kodak12", "cscodec", "ms_ssim"),
+            ("kodak12", "cscodec", "ssimulacra2"),
+        ]
+        if measure in measured[set_name].get(codec, {})
+    ]
+    assert rows
+    for *what, mean in rows:
+        others = {name: rate for name, rate in mean.items() if not name.startswith("cscodec")}
+        row = ", ".join(f"{rate:+.0f} % against {rival}" for rival, rate in others.items())
+        assert row in readme, f"{what}: the README should say {row}"
+
+
+def test_readme_says_what_is_saved(tmp_path: Path, samples_folder: Path) -> None:
+    command = ["-m", "cscodec", "encode", "-r", samples_folder, "-d", tmp_path, "--quiet", "--json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, *command], env=environment, capture_output=True)
+    records = json.loads(result.stdout)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = re.search(r"(\d+) files written: ([\d.]+) MB to ([\d.]+) kB, (\d+) % saved", readme)
+    assert told is not None
+    before, after = (sum(r[name] for r in records) for name in ("source_bytes", "num_bytes"))
+    measured = [len(records), before / 1e6, after / 1e3, 100 - 100 * after / before]
+    assert [float(text) for text in told.groups()] == pytest.approx(measured, rel=0.15)
 
 
 def test_make_help_lists_every_verb() -> None:

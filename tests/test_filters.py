@@ -14,7 +14,7 @@ from cscodec.restore.filters import (
     apply_filters,
     arranged,
     filter_shape,
-    filters_for_step,
+    filters_for,
     fit_filters,
 )
 from cscodec.restore.shrinkage import shrinkage_average
@@ -55,7 +55,7 @@ def as_weights(filters: npt.NDArray[np.int16]) -> Plane:
 def test_fitted_filters_restore_what_they_are_fitted_to(
     fitted: npt.NDArray[np.int16], examples: list[Example]
 ) -> None:
-    assert fitted.shape == filter_shape()[1:]
+    assert fitted.shape == filter_shape()[2:]
     assert fitted.dtype == np.int16
     before, after = 0.0, 0.0
     for plane, clean, original in examples:
@@ -75,7 +75,7 @@ def test_fitted_filters_restore_other_pictures(fitted: npt.NDArray[np.int16]) ->
 
 def test_filters_of_zeros_change_nothing() -> None:
     plane, clean, _ = example("fig", 100, 100)
-    none = arranged(np.zeros(filter_shape()[1:], np.float32))
+    none = arranged(np.zeros(filter_shape()[2:], np.float32))
     np.testing.assert_array_equal(apply_filters(plane, clean, none, STEP), clean)
 
 
@@ -120,9 +120,11 @@ def test_fitting_finds_what_was_removed_by_mistake() -> None:
 def test_the_nearest_steps_filters_are_used(step: float) -> None:
     filters = np.zeros(filter_shape(), np.int16)
     filters += np.arange(len(FILTER_STEPS), dtype=np.int16)[:, None, None] * WEIGHT_ONE
+    filters[1] *= -1
     nearest = min(range(len(FILTER_STEPS)), key=lambda k: abs(np.log(step / FILTER_STEPS[k])))
-    np.testing.assert_array_equal(filters_for_step(filters, step), nearest)
-    np.testing.assert_array_equal(filters_for_step(filters, step * 1.05), nearest)
+    np.testing.assert_array_equal(filters_for(filters, step, 0), nearest)
+    np.testing.assert_array_equal(filters_for(filters, step * 1.05, 0), nearest)
+    np.testing.assert_array_equal(filters_for(filters, step, 1.0), -nearest)
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

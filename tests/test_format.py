@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from strategies import (
+    EXIF,
     Pixels,
     join_chunks,
     odd_model,
@@ -194,7 +195,7 @@ def test_the_decoders_agree_on_random_segments(
 def test_reference_and_codec_accept_the_same_files(data: st.DataObject) -> None:
     """Files whose chunks are exchanged, dropped, doubled or strange, all with right checksums."""
     whole = encode(
-        texture(5, 9, 4), model=plain_model(), icc_profile=b"profile", exif=b"Exif", xmp=b"<x/>"
+        texture(5, 9, 4), model=plain_model(), icc_profile=b"profile", exif=EXIF, xmp=b"<x/>"
     )
     chunks = split_chunks(whole)
     place = st.integers(0, len(chunks) - 1)
@@ -233,6 +234,7 @@ def test_reference_and_codec_accept_the_same_files(data: st.DataObject) -> None:
     same = expected.header
     assert header.grids() == [same.patch_grids(tile) for tile in range(same.num_tiles)]
     assert (header.step, header.chroma_step) == (same.step_code, same.chroma_step_code)
+    assert (header.tilt, header.chroma_tilt) == (same.tilt_code, same.chroma_tilt_code)
     assert (header.zero_cell, header.model_id) == (same.zero_cell, same.model_id)
 
 

@@ -23,6 +23,7 @@ NAMES = [
     "ModelError",
     "ModelMismatchError",
     "ModelNotFoundError",
+    "SchedulerError",
     "TruncatedError",
     "UnsupportedVersionError",
     "__version__",
@@ -51,15 +52,15 @@ def test_everything_public_is_documented():
     [
         (
             "encode",
-            "image quality step measurements model subsampling effort target_bpp target_size "
-            "target_psnr icc_profile exif xmp workers",
+            "image quality step tune measurements model subsampling effort target_bpp target_size "
+            "target_psnr icc_profile exif xmp max_pixels workers",
         ),
         (
             "decode",
-            "data decoder measurements sparsity model region preview allow_partial max_pixels "
-            "workers",
+            "data decoder measurements sparsity model region preview scale out allow_partial "
+            "max_pixels max_seconds workers",
         ),
-        ("info", "data max_pixels"),
+        ("info", "data allow_partial max_pixels"),
         ("load_model", "name_or_path"),
         ("shipped_models", ""),
     ],
@@ -75,6 +76,7 @@ def test_errors_form_the_documented_tree():
     assert issubclass(cscodec.InvalidInputError, ValueError)
     bad_bytes = {name for name in NAMES if name.endswith("Error")}
     bad_bytes -= {"CscodecError", "BitstreamError", "InvalidInputError", "KernelsError"}
+    bad_bytes -= {"SchedulerError"}
     bad_bytes -= {name for name in bad_bytes if "Model" in name}
     assert all(issubclass(getattr(cscodec, name), cscodec.BitstreamError) for name in bad_bytes)
     assert all(

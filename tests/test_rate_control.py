@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ import cscodec
 from cscodec.bitstream.steps import STEP_UNIT
 from cscodec.errors import InvalidInputError
 from cscodec.evaluation.metrics import psnr_db
-from cscodec.rate_control import COARSEST_CODE, FINEST_CODE, Target, step_for_target
+from cscodec.rate_control import COARSEST_CODE, FINEST_CODE, file_for_target
 
 
 @pytest.fixture(scope="module")
@@ -102,25 +101,45 @@ def test_targets_are_positive_and_finite(picture: Pixels, value: float) -> None:
 
 
 def test_there_is_one_target_at_a_time(picture: Pixels) -> None:
-    with pytest.raises(InvalidInputError, match="only one of"):
-        cscodec.encode(picture, model=plain_model(), target_size=500, target_psnr=30.0)
+    for other in ({"target_psnr": 30.0}, {"quality": 75}, {"step": 3.0}):
+        with pytest.raises(InvalidInputError, match="give only one of"):
+            cscodec.encode(picture, model=plain_model(), target_size=500, **other)
+    with pytest.raises(InvalidInputError, match="only one of quality and step"):
+        cscodec.encode(picture, model=plain_model(), quality=75, step=3)
 
 
+@pytest.mark.parametrize("at_least", [False, True])
 @pytest.mark.parametrize("answer", [FINEST_CODE + 1, 77, 5000, COARSEST_CODE - 1])
-def test_bisection_finds_the_step_with_few_files(answer: int) -> None:
+def test_bisection_finds_the_step_with_few_files(answer: int, at_least: bool) -> None:
     asked: list[int] = []
 
-    def files(limit: Callable[[int], int]) -> Callable[[int], bytes]:
-        def file_at(code: int) -> bytes:
-            asked.append(code)
-            return bytes(limit(code))
-
-        return file_at
+    def file_at(code: int) -> bytes:
+        asked.append(code)
+        return bytes(COARSEST_CODE - code)
 
     size = COARSEST_CODE - answer
-    target = Target(size=size)
-    found = step_for_target(
-        target, files(lambda code: COARSEST_CODE - code), lambda _: 0.0, num_pixels=1
-    )
+    found = file_for_target(file_at, len, size, unit="bytes", at_least=at_least)
     assert len(found) == size
-    assert len(asked) <= 24
+    assert len(asked) == len(set(asked)) <= 19
+    if answer == 5000:  # the finest steps make the dearest files
+        assert min(asked) > 400
+        assert len(asked) <= 16
+
+
+def test_what_no_step_meets_is_known_at_once() -> None:
+    asked: list[int] = []
+
+    def file_at(code: int) -> bytes:
+        asked.append(code)
+        return bytes(20000 - code)
+
+    with pytest.raises(InvalidInputError, match=r"3680 to 19984 bytes"):
+        file_for_target(file_at, len, 1000, unit="bytes")
+    assert len(asked) == 3
+
+
+def test_a_psnr_is_reached_whatever_the_limit_for_readers_is(
+    picture: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(cscodec.decode.__kwdefaults__, "max_pixels", 9)
+    assert cscodec.encode(picture[:16, :16], model=plain_model(), target_psnr=30.0)

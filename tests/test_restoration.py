@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import odd_model, plain_model, sample
 
-from cscodec.bitstream.steps import dequantize, scaled
+from cscodec.bitstream.steps import dequantize, measurement_steps, scaled
 from cscodec.bitstream.tables import neutral_tables
 from cscodec.bitstream.tiles import encode_tile
 from cscodec.choices import DECODERS
 from cscodec.encoding import measure_colours
 from cscodec.model import Model, System, load_model
 from cscodec.restore.cells import Quantised, middle_of_cells
-from cscodec.restore.filters import filters_for_step
+from cscodec.restore.filters import filters_for
 from cscodec.restore.planes import restore_plane
 from cscodec.sensing.pursuit import omp_reference
 from cscodec.transform.patches import assemble_patches, extract_patches
@@ -38,14 +38,14 @@ def measured(plane: npt.NDArray[Any], model: Model) -> Plane:
 
 
 def quantised(
-    plane: npt.NDArray[Any], model: Model, step: float = STEP, measurements: int = 63
+    plane: npt.NDArray[Any], model: Model, tilt: float = 0, measurements: int = 63
 ) -> Quantised:
     """As a file at effort 1 holds it."""
-    wanted = scaled(measured(plane, model), step)
+    wanted = scaled(measured(plane, model), measurement_steps(STEP, tilt))
     _, (values,) = encode_tile(
         [wanted], neutral_tables(), measurements=measurements, rate_weight=0.1
     )
-    return Quantised(values, step, 0.75, measurements)
+    return Quantised(values, STEP, tilt, 0.75, measurements)
 
 
 def assert_in_cells(restored: Plane, quantised: Quantised, system: System) -> None:
@@ -53,7 +53,9 @@ def assert_in_cells(restored: Plane, quantised: Quantised, system: System) -> No
     values = quantised.values.reshape(-1, 64)[:, : quantised.measurements + 1].astype(float)
     half = np.where(values == 0, quantised.zero_cell, 0.5)
     half[:, 0] = 0.5
-    distance = np.abs(coefficients[:, : values.shape[1]] / quantised.step - values)
+    distance = np.abs(
+        coefficients[:, : values.shape[1]] / quantised.steps[: values.shape[1]] - values
+    )
     assert (distance <= half + 1e-3).all()
 
 
@@ -65,7 +67,7 @@ def test_measurements_of_the_restored_lie_in_their_cells(
 ) -> None:
     model = odd_model()  # its filters are nonsense: only the cells keep them from doing harm
     held = quantised(plane, model, measurements=measurements)
-    filters = filters_for_step(model.filters["luma"], STEP) if filtered else None
+    filters = filters_for(model.filters["luma"], STEP, 0) if filtered else None
     restored = restore_plane(held, model.luma, decoder, filters=filters)
     assert restored.shape == plane.shape
     assert_in_cells(restored, held, model.luma)
@@ -83,8 +85,9 @@ def test_they_do_so_for_any_values(
     """Even for measurements that no picture has."""
     generator = np.random.default_rng(seed)
     values = np.rint(generator.laplace(size=(rows, columns, 64)) * 3).astype(np.int16)
-    held = Quantised(values, step, 0.75, 63)
-    filters = filters_for_step(odd_model().filters["luma"], step) if filtered else None
+    tilt = generator.choice([0, 1.75])
+    held = Quantised(values, step, tilt, 0.75, 63)
+    filters = filters_for(odd_model().filters["luma"], step, tilt) if filtered else None
     for decoder in ("refine", "consistent"):
         restored = restore_plane(held, odd_model().luma, decoder, filters=filters)
         assert np.isfinite(restored).all()
@@ -92,13 +95,14 @@ def test_they_do_so_for_any_values(
 
 
 @pytest.mark.parametrize("name", ["photo", "paper-m20"])
-def test_shipped_models_keep_to_the_cells_and_improve(plane: Plane, name: str) -> None:
+@pytest.mark.parametrize("tilt", [0.0, 1.0625])
+def test_shipped_models_keep_to_the_cells_and_improve(plane: Plane, name: str, tilt: float) -> None:
     model = load_model(name)
     system = model.luma
-    held = quantised(plane, model, measurements=system.num_measurements)
+    held = quantised(plane, model, tilt, system.num_measurements)
     filters = None
     if model.filters:
-        filters = filters_for_step(model.filters["luma"], STEP)
+        filters = filters_for(model.filters["luma"], STEP, tilt)
     errors = {}
     for decoder in DECODERS:
         restored = restore_plane(held, system, decoder, filters=filters, sparsity=4)
@@ -109,15 +113,16 @@ def test_shipped_models_keep_to_the_cells_and_improve(plane: Plane, name: str) -
     assert errors["consistent"] < errors["omp"]
 
 
-def test_linear_is_the_transpose_of_the_basis(plane: Plane) -> None:
+@pytest.mark.parametrize("tilt", [0.0, 1.0625])
+def test_linear_is_the_transpose_of_the_basis(plane: Plane, tilt: float) -> None:
     model = plain_model()
-    held = quantised(plane, model)
-    centres = dequantize(held.values, STEP).reshape(-1, 64)
+    held = quantised(plane, model, tilt)
+    centres = dequantize(held.values, held.steps).reshape(-1, 64)
     expected = centres @ model.luma.synthesis
     np.testing.assert_allclose(
         extract_patches(restore_plane(held, model.luma, "linear")), expected, atol=1e-2
     )
-    fine = Quantised(np.rint(measured(plane, model) * 4).astype(np.int16), 0.25, 0.5, 63)
+    fine = Quantised(np.rint(measured(plane, model) * 4).astype(np.int16), 0.25, 0, 0.5, 63)
     assert np.abs(restore_plane(fine, model.luma, "linear") - plane).max() < 0.6
 
 
@@ -128,7 +133,7 @@ def test_omp_is_the_papers(plane: Plane, measurements: int, sparsity: int) -> No
     system = plain_model().luma
     held = quantised(plane, plain_model(), measurements=measurements)
     restored = extract_patches(restore_plane(held, system, "omp", sparsity=sparsity))
-    centres = dequantize(held.values, STEP).reshape(-1, 64).astype(float)
+    centres = dequantize(held.values, held.steps).reshape(-1, 64).astype(float)
     rows = system.sensing_matrix if measurements == 63 else system.basis[:measurements]
     rows = rows.astype(np.float64)
     seen = centres[:, 1 : measurements + 1] @ (rows @ system.basis[:measurements].T).T
@@ -145,7 +150,7 @@ def test_omp_is_the_papers(plane: Plane, measurements: int, sparsity: int) -> No
 def test_without_measurements_patches_are_flat_or_smoothed(decoder: str) -> None:
     values = np.zeros((3, 4, 64), np.int16)
     values[..., 0] = np.arange(12).reshape(3, 4) * 3
-    held = Quantised(values, 8.0, 0.75, 0)
+    held = Quantised(values, 8.0, 0, 0.75, 0)
     restored = restore_plane(held, plain_model().luma, decoder)
     means = extract_patches(restored).mean(axis=1)
     assert np.abs(means - values[..., 0].ravel()).max() <= 0.5 + 1e-3
@@ -159,8 +164,8 @@ def test_without_measurements_patches_are_flat_or_smoothed(decoder: str) -> None
 def test_flat_planes_stay_flat(decoder: str) -> None:
     values = np.zeros((2, 3, 64), np.int16)
     values[..., 0] = 40
-    filters = filters_for_step(odd_model().filters["luma"], 10.0)
+    filters = filters_for(odd_model().filters["luma"], 10.0, 0)
     restored = restore_plane(
-        Quantised(values, 10.0, 0.75, 63), odd_model().luma, decoder, filters=filters
+        Quantised(values, 10.0, 0, 0.75, 63), odd_model().luma, decoder, filters=filters
     )
     np.testing.assert_allclose(restored, 50, atol=1e-3)

@@ -11,8 +11,10 @@ from cscodec.bitstream.steps import (
     MAX_STEP,
     MIN_STEP,
     STEP_UNIT,
+    TILT_UNIT,
     WANTED_UNIT,
     dequantize,
+    measurement_steps,
     scaled,
     step_code,
     step_for_quality,
@@ -51,15 +53,23 @@ def test_other_steps_are_refused(step: float) -> None:
         step_code(step)
 
 
-@given(st.integers(16, 64000), st.integers(0, 999))
-def test_rounding_errs_by_half_a_step(code: int, seed: int) -> None:
-    step = code / STEP_UNIT
+def test_steps_grow_from_the_means_to_the_last_measurement() -> None:
+    steps = measurement_steps(20, 1.5)
+    assert steps.dtype == np.float32
+    assert (steps[0], steps[7], steps[63]) == (20, 30, 50)
+    assert (np.diff(steps) > 0).all()
+    np.testing.assert_array_equal(measurement_steps(20, 0), np.full(64, 20, np.float32))
+
+
+@given(st.integers(16, 64000), st.integers(0, 255), st.integers(0, 999))
+def test_rounding_errs_by_half_a_step(code: int, tilt: int, seed: int) -> None:
+    steps = measurement_steps(code / STEP_UNIT, tilt / TILT_UNIT)
     measured = np.random.default_rng(seed).uniform(-1024, 1024, (3, 64)).astype(np.float32)
-    wanted = scaled(measured, step)
+    wanted = scaled(measured, steps)
     assert wanted.dtype == np.int32
-    np.testing.assert_allclose(wanted * (step / WANTED_UNIT), measured, atol=0.52 * step / 256)
+    assert (np.abs(wanted * (steps / WANTED_UNIT) - measured) <= 0.65 * steps / 256).all()
     values = np.rint(wanted / WANTED_UNIT).astype(np.int16)
-    np.testing.assert_allclose(dequantize(values, step), measured, atol=0.503 * step)
+    assert (np.abs(dequantize(values, steps) - measured) <= 0.503 * steps).all()
 
 
 def test_layers_and_bands_cover_all_measurements() -> None:

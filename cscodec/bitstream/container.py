@@ -6,18 +6,20 @@ checked before anything is allocated for it, and every byte must be accounted fo
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT
+from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, STEP_UNIT, TILT_UNIT
 from cscodec.errors import (
     BadMagicError,
     BitstreamError,
     ChecksumError,
     InvalidFieldError,
+    InvalidInputError,
     LimitExceededError,
     TruncatedError,
     UnsupportedVersionError,
@@ -43,13 +45,25 @@ ICC_CHUNK = b"i"
 EXIF_CHUNK = b"e"
 XMP_CHUNK = b"x"
 
-#: Width, height, channels, flags, coder, measurements, step, chroma step, zero cell, model id.
-HEADER = struct.Struct(f">IIBBBBHHB{MODEL_ID_BYTES}s")
+#: Width, height, channels, flags, coder, measurements, step, chroma step, tilt, chroma tilt, zero
+#: cell, model id.
+HEADER = struct.Struct(f">IIBBBBHHBBB{MODEL_ID_BYTES}s")
 _FLAG_FULL_CHROMA = 1  # chroma planes are not subsampled
 _FLAG_ICC = 2
 _FLAG_EXIF = 4
 _FLAG_XMP = 8
 _KNOWN_FLAGS = _FLAG_FULL_CHROMA | _FLAG_ICC | _FLAG_EXIF | _FLAG_XMP
+
+MAX_UNKNOWN_CHUNKS = 1000
+# A file that goes on beyond this is none of ours. Noise at the finest step, coded with tables that
+# are as wrong as can be, takes 3 bytes per sample.
+_MOST_BYTES_PER_SAMPLE = 16
+_MOST_OTHER_BYTES = 64 << 20  # metadata, unknown chunks
+_HEAD_BYTES = 1 << 12  # signature and header are in there
+_PIECE = 1 << 20  # read at a time
+
+
+Segment = bytes | memoryview
 
 
 @dataclass(frozen=True)
@@ -67,7 +81,9 @@ class Header:
     measurements : int
         Numbers per patch beside the mean, 1..63.
     step_code, chroma_step_code : int
-        Quantisation steps in 1/64.
+        Quantisation steps of the means in 1/64.
+    tilt_code, chroma_tilt_code : int
+        How much the step grows to the last measurement, in 1/32 of itself.
     zero_cell : int
         How far from zero a measurement quantised to zero may lie, in 1/64 of a step.
     model_id : bytes
@@ -81,6 +97,8 @@ class Header:
     measurements: int
     step_code: int
     chroma_step_code: int
+    tilt_code: int
+    chroma_tilt_code: int
     zero_cell: int
     model_id: bytes
     coder_id: int = CODER_ID
@@ -97,13 +115,19 @@ class Header:
 
     @property
     def step(self) -> float:
-        """Step of the luma plane, in units of a sample."""
+        """Step of the means of the luma plane, in units of a sample."""
         return self.step_code / STEP_UNIT
 
     @property
     def chroma_step(self) -> float:
-        """Step of the chroma planes."""
+        """Step of the means of the chroma planes."""
         return self.chroma_step_code / STEP_UNIT
+
+    def step_and_tilt(self, plane: int) -> tuple[float, float]:
+        """Return what gives the steps of a plane: see :func:`~.steps.measurement_steps`."""
+        if plane == 0:
+            return self.step, self.tilt_code / TILT_UNIT
+        return self.chroma_step, self.chroma_tilt_code / TILT_UNIT
 
     @property
     def tile_grid(self) -> tuple[int, int]:
@@ -154,23 +178,34 @@ class Container:
     ----------
     header : Header
     segments : list of list of bytes
-        Entropy-coded data, by layer and tile. A file cut short has fewer.
+        Entropy-coded data, by layer and tile. A file cut short has fewer. Those of a file that
+        was read are views of its bytes.
     alpha : bytes or None
         A PNG stream.
     icc_profile, exif, xmp : bytes or None
+    complete : bool
+        Whether all is there: a file that was read with ``allow_partial`` may be cut short.
     """
 
     header: Header
-    segments: Sequence[Sequence[bytes]]
+    segments: Sequence[Sequence[Segment]]
     alpha: bytes | None = None
     icc_profile: bytes | None = None
     exif: bytes | None = None
     xmp: bytes | None = None
     layer_bytes: tuple[int, ...] = field(default=(), compare=False)
+    complete: bool = True
 
 
-def pack(container: Container) -> bytes:
-    """Return the bytes of a file."""
+def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None) -> bytes:
+    """Return the bytes of a file.
+
+    Parameters
+    ----------
+    container : Container
+    layers : iterable of iterables of bytes, optional
+        The segments, in place of the container's: each is asked for once, and need not be kept.
+    """
     header = container.header
     flags = _FLAG_FULL_CHROMA if header.full_chroma else 0
     tail = []
@@ -192,23 +227,55 @@ def pack(container: Container) -> bytes:
         header.measurements,
         header.step_code,
         header.chroma_step_code,
+        header.tilt_code,
+        header.chroma_tilt_code,
         header.zero_cell,
         header.model_id,
     )
-    segments = [_chunk(SEGMENT_CHUNK, part) for layer in container.segments for part in layer]
-    return b"".join(
-        [SIGNATURE, bytes([FORMAT_VERSION]), _chunk(HEADER_CHUNK, fields), *segments, *tail]
-    )
+    file = io.BytesIO()
+    file.write(SIGNATURE + bytes([FORMAT_VERSION]) + _chunk(HEADER_CHUNK, fields))
+    for layer in container.segments if layers is None else layers:
+        for part in layer:
+            file.write(_chunk(SEGMENT_CHUNK, part))
+    file.writelines(tail)
+    return file.getvalue()
+
+
+def read(stream: IO[bytes], *, max_pixels: int = DEFAULT_MAX_PIXELS) -> bytes:
+    """Read a file from a stream: its header first, and no more than that allows.
+
+    Raises
+    ------
+    BitstreamError
+        If it does not begin as a file does, claims more than ``max_pixels``, or goes on beyond what
+        a picture of its size can take.
+    """
+    data = bytearray(stream.read(_HEAD_BYTES))
+    header, _ = _header_of(_Reader(bytes(data)), max_pixels)
+    rows, columns = (-(-side // PATCH_SIZE) for side in (header.height, header.width))
+    samples = rows * columns * PATCH_SIZE**2 * header.channels
+    most = samples * _MOST_BYTES_PER_SAMPLE + _MOST_OTHER_BYTES
+    while piece := stream.read(_PIECE):
+        data += piece
+        if len(data) > most:
+            raise LimitExceededError(
+                f"the file goes on after {most} bytes, more than a picture of "
+                f"{header.width} x {header.height} pixels can take"
+            )
+    return bytes(data)
 
 
 def unpack(
-    data: bytes, *, max_pixels: int = DEFAULT_MAX_PIXELS, allow_partial: bool = False
+    data: bytes | bytearray | memoryview,
+    *,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    allow_partial: bool = False,
 ) -> Container:
     """Parse a file: inverse of :func:`pack`.
 
     Parameters
     ----------
-    data : bytes
+    data : bytes-like
     max_pixels : int
         Refuse pictures of more pixels than this.
     allow_partial : bool
@@ -218,18 +285,16 @@ def unpack(
     ------
     BitstreamError
         One of its kinds, see :mod:`cscodec.errors`.
+    InvalidInputError
+        If ``data`` are not bytes.
     """
-    reader = _Reader(data)
-    _check_signature(data)
-    reader.position = len(SIGNATURE) + 1
-    kind, payload = reader.chunk()
-    if kind != HEADER_CHUNK:
-        raise InvalidFieldError(f"the first chunk is {kind!r}, it must be the header, b'H'")
-    header, flags = _parse_header(payload, max_pixels)
+    reader = _Reader(_as_bytes(data))
+    header, flags = _header_of(reader, max_pixels)
 
-    segments: list[list[bytes]] = [[] for _ in range(header.num_layers)]
+    segments: list[list[Segment]] = [[] for _ in range(header.num_layers)]
     layer_bytes = [0] * header.num_layers
     optional: dict[bytes, bytes] = {}
+    complete = True
     expected = [ALPHA_CHUNK] if header.has_alpha else []
     expected += [
         kind
@@ -245,19 +310,20 @@ def unpack(
                     segments[layer].append(payload)
                     layer_bytes[layer] += reader.position - start
                 else:
-                    _skip_unknown(kind)
+                    reader.skip(kind)
         while expected:
             kind, payload = reader.chunk()
             if kind == expected[0]:
-                optional[expected.pop(0)] = payload
+                optional[expected.pop(0)] = bytes(payload)
             else:
-                _skip_unknown(kind)
-        while reader.position < len(data):
+                reader.skip(kind)
+        while reader.position < len(reader.data):
             kind, _ = reader.chunk()
-            _skip_unknown(kind)
+            reader.skip(kind)
     except BitstreamError:
         if not allow_partial:
             raise
+        complete = False
     return Container(
         header,
         segments,
@@ -266,7 +332,28 @@ def unpack(
         optional.get(EXIF_CHUNK),
         optional.get(XMP_CHUNK),
         tuple(layer_bytes),
+        complete,
     )
+
+
+def _as_bytes(data: object) -> bytes:
+    """What is bytes-like as bytes; a number is not: ``bytes`` would make as many zeros of it."""
+    try:
+        return data if isinstance(data, bytes) else bytes(memoryview(data))  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidInputError(
+            f"data is of type {type(data).__name__}; allowed are bytes, bytearray and memoryview"
+        ) from None
+
+
+def _header_of(reader: _Reader, max_pixels: int) -> tuple[Header, int]:
+    """Pass a file's signature and header, and return what the header says, and its flags."""
+    _check_signature(bytes(reader.data[: len(SIGNATURE) + 1]))
+    reader.position = len(SIGNATURE) + 1
+    kind, payload = reader.chunk()
+    if kind != HEADER_CHUNK:
+        raise InvalidFieldError(f"the first chunk is {kind!r}, it must be the header, b'H'")
+    return _parse_header(payload, max_pixels)
 
 
 def _check_signature(data: bytes) -> None:
@@ -285,7 +372,7 @@ def _check_signature(data: bytes) -> None:
         )
 
 
-def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
+def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
     if len(payload) != HEADER.size:
         raise InvalidFieldError(f"header has {len(payload)} bytes, it must have {HEADER.size}")
     (
@@ -297,6 +384,8 @@ def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
         measurements,
         step_code,
         chroma_step_code,
+        tilt_code,
+        chroma_tilt_code,
         zero_cell,
         model_id,
     ) = HEADER.unpack(payload)
@@ -330,6 +419,8 @@ def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
         measurements,
         step_code,
         chroma_step_code,
+        tilt_code,
+        chroma_tilt_code,
         zero_cell,
         model_id,
         coder_id,
@@ -337,16 +428,8 @@ def _parse_header(payload: bytes, max_pixels: int) -> tuple[Header, int]:
     return header, flags
 
 
-def _skip_unknown(kind: bytes) -> None:
-    """Pass over an unknown ancillary chunk; all others have no business where they stand."""
-    if kind in (HEADER_CHUNK, SEGMENT_CHUNK, ALPHA_CHUNK, ICC_CHUNK, EXIF_CHUNK, XMP_CHUNK):
-        raise InvalidFieldError(f"chunk {kind!r} is not expected here")
-    if not kind.islower():
-        raise UnsupportedVersionError(f"critical chunk {kind!r} is not known to this release")
-
-
-def _chunk(kind: bytes, payload: bytes) -> bytes:
-    checksum = zlib.crc32(kind + payload)
+def _chunk(kind: bytes, payload: Segment) -> bytes:
+    checksum = zlib.crc32(payload, zlib.crc32(kind))
     return kind + _varint(len(payload)) + payload + checksum.to_bytes(4, "big")
 
 
@@ -364,10 +447,11 @@ class _Reader:
     """A position in the bytes, and the chunks from there on."""
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
+        self.data = memoryview(data)
         self.position = 0
+        self.num_unknown = 0
 
-    def chunk(self) -> tuple[bytes, bytes]:
+    def chunk(self) -> tuple[bytes, memoryview]:
         start = self.position
         data = self.data
         if start >= len(data):
@@ -378,11 +462,21 @@ class _Reader:
             raise TruncatedError(
                 f"chunk at byte {start} needs {end + 4 - start} bytes, {len(data) - start} are left"
             )
-        kind, payload = data[start : start + 1], data[begin:end]
-        if zlib.crc32(kind + payload) != int.from_bytes(data[end : end + 4], "big"):
+        kind, payload = bytes(data[start : start + 1]), data[begin:end]
+        if zlib.crc32(payload, zlib.crc32(kind)) != int.from_bytes(data[end : end + 4], "big"):
             raise ChecksumError(f"chunk at byte {start} is damaged: its checksum does not match")
         self.position = end + 4
         return kind, payload
+
+    def skip(self, kind: bytes) -> None:
+        """Pass over an unknown ancillary chunk; all others have no business where they stand."""
+        if kind in (HEADER_CHUNK, SEGMENT_CHUNK, ALPHA_CHUNK, ICC_CHUNK, EXIF_CHUNK, XMP_CHUNK):
+            raise InvalidFieldError(f"chunk {kind!r} is not expected here")
+        if not kind.islower():
+            raise UnsupportedVersionError(f"critical chunk {kind!r} is not known to this release")
+        self.num_unknown += 1
+        if self.num_unknown > MAX_UNKNOWN_CHUNKS:
+            raise LimitExceededError(f"there are more than {MAX_UNKNOWN_CHUNKS} unknown chunks")
 
     def _length(self, position: int) -> tuple[int, int]:
         length = 0

@@ -7,52 +7,83 @@ standard output and everything else to standard error. Exit codes are those of `
 from __future__ import annotations
 
 import gc
+import os
 import shlex
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, NoReturn
 
 import typer
 
 from cscodec import __version__
-from cscodec.cli import compare, console, decode, encode, eval, info, models, train
+from cscodec.cli import compare, console, decode, encode, eval, info, models, options, train
 from cscodec.errors import CscodecError
+from cscodec.signals import raised_signals
 
 app = typer.Typer(
     name="cscodec",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # rich alone would double the time that --help takes
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _print_version(wanted: bool) -> None:
+def _print_versions(wanted: bool) -> None:
     if wanted:
-        print(f"cscodec {__version__}")
+        from cscodec.bitstream.container import FORMAT_VERSION
+        from cscodec.model import load_model, shipped_models
+
+        console.show(f"cscodec {__version__}\nfile format {FORMAT_VERSION}")
+        for name in shipped_models():
+            model = load_model(name)
+            identity = f"{model.model_id.hex()}, restoration {model.restoration_version}"
+            console.show(f"model {name} {identity}")
+        raise typer.Exit
+
+
+def _print_manual(wanted: bool) -> None:
+    if wanted:
+        from cscodec.cli.manual import manual_page
+
+        console.show(manual_page(typer.main.get_command(app)).rstrip("\n"))
         raise typer.Exit
 
 
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_versions,
+            is_eager=True,
+            help="Show the versions of program, file format and models.",
+        ),
+    ] = False,
+    man: Annotated[
+        bool,
+        typer.Option(
+            "--man", callback=_print_manual, is_eager=True, help="Show the manual page, as roff."
+        ),
     ] = False,
 ) -> None:
-    """An image codec built on learned compressive sensing."""
+    """Compress pictures to small .csc files and back, by learned compressive sensing."""
 
 
-app.command("encode")(encode.encode)
-app.command("decode")(decode.decode)
-app.command("train")(train.train)
-app.command("eval")(eval.evaluate)
-app.command("compare")(compare.compare)
-app.command("info")(info.info)
-app.command("models")(models.models)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "encode": encode.encode,
+    "decode": decode.decode,
+    "train": train.train,
+    "eval": eval.evaluate,
+    "compare": compare.compare,
+    "info": info.info,
+    "models": models.models,
+}
+for _name, _command in _COMMANDS.items():
+    # Its first line whole: Typer would cut it off in the list of commands.
+    app.command(_name, short_help=(_command.__doc__ or "").split("\n")[0])(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -73,19 +104,26 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     gc.set_threshold(100_000, 50, 50)
     # What Pillow finds odd in a file is not for the user of a command, unless it stops the work.
     warnings.filterwarnings("ignore", module=r"PIL(\.|$)")
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
-    try:
-        words = sys.argv[1:] if arguments is None else arguments
-        app(args=arguments, prog_name="cscodec", obj=shlex.join(["cscodec", *words]))
-    except BrokenPipeError:  # the reader of our output left, as `head` does
-        console.discard_stdout()
-        sys.exit(console.Exit.FAILED)
-    except (CscodecError, OSError, MemoryError) as error:
-        console.say(console.reason(error))
-        sys.exit(console.exit_code(error))
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    _hint_at_names_like_options(given)
+    typed = shlex.join(["cscodec", *given])
+    with raised_signals():
+        try:
+            app(args=options.spell_out(given), prog_name="cscodec", obj=typed)
+        except BrokenPipeError:  # the reader of our output left, as `head` does
+            console.discard_stdout()
+            sys.exit(console.Exit.FAILED)
+        # ImportError: for lack of memory libraries cannot be loaded.
+        except (CscodecError, OSError, MemoryError, ImportError) as error:
+            console.say(console.reason(error))
+            sys.exit(console.exit_code(error))
     sys.exit(console.Exit.OK)
 
 
-def _terminate(signal_number: int, frame: object) -> NoReturn:
-    sys.exit(128 + signal_number)  # as an exception, so that temporary files are removed
+def _hint_at_names_like_options(arguments: Sequence[str]) -> None:
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    for name in arguments[:end]:
+        if name.startswith("-") and len(name) > 2 and os.path.lexists(name):
+            console.say(
+                f"{name} is read as options; if the file is meant, write ./{name} or put -- before"
+            )

@@ -72,6 +72,7 @@ def compare(
     model: Annotated[
         str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
     ] = "photo",
+    tune: options.TuneName = "visual",
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
     workers: options.Workers = None,
     force: options.Force = False,
@@ -93,16 +94,16 @@ def compare(
     from cscodec.parallel import available_workers
 
     names = _installed(codecs)
-    sources = pictures.find(inputs, recursive)
+    found = pictures.find(inputs, recursive)
     run = _Run(
         names,
-        {"model": load_model(model), "max_pixels": max_pixels},
+        {"model": load_model(model), "tune": tune, "max_pixels": max_pixels},
         aim,
-        len(sources),
+        len(found.files),
         curves=curves and report is not None,
         workers=workers or available_workers(),
     )
-    failures = pictures.for_each(sources, run.add, label="comparing", max_pixels=max_pixels)
+    failures = pictures.for_each(found, run.add, label="comparing", max_pixels=max_pixels)
     if report is not None and run.rows:
         run.write(report, context.obj, force)
     run.report(as_json, as_csv)
@@ -288,7 +289,7 @@ class _Run:
         elif as_csv:
             console.show(self.csv().rstrip("\n"))
         else:
-            means = self.means() if self.num_pictures > 1 else []
+            means = self.means() if len(self.shown) > 1 else []
             heads = ["picture", "codec", "bytes", "bpp", "PSNR", "SSIM", "encode s", "decode s", ""]
             table = [
                 [

@@ -6,11 +6,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from cscodec.errors import BitstreamError, CscodecError, ModelError
+from cscodec.errors import BitstreamError, CscodecError, InvalidInputError, ModelError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Item = TypeVar("Item")
+_screen: Console | None = None  #: where a progress bar is being drawn
 
 
 class Exit(IntEnum):
@@ -25,14 +29,32 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+#: What they mean, in words.
+MEANINGS = {
+    Exit.OK: "all is well",
+    Exit.FAILED: "an input or an output failed, or several failed for different reasons",
+    Exit.USAGE: "the command line makes no sense; nothing was done with what it concerns",
+    Exit.OUTPUT_EXISTS: "an output exists; use -f to replace it, or --skip-existing",
+    Exit.BAD_STREAM: "a .csc file is damaged, cut short, or of a newer version",
+    Exit.BAD_MODEL: "a model is missing, unusable, or not the one that the file was made with",
+    Exit.INTERRUPTED: "interrupted (143 by a termination signal)",
+}
+
+
 class OutputExistsError(CscodecError):
     """An output is there already and may not be replaced."""
+
+
+class CollisionError(CscodecError):
+    """An output that would be that of several inputs, or is an input itself."""
 
 
 def exit_code(error: BaseException) -> Exit:
     """Return the exit code that an error stands for."""
     if isinstance(error, OutputExistsError):
         return Exit.OUTPUT_EXISTS
+    if isinstance(error, CollisionError):
+        return Exit.USAGE
     if isinstance(error, BitstreamError):
         return Exit.BAD_STREAM
     if isinstance(error, ModelError):
@@ -40,9 +62,14 @@ def exit_code(error: BaseException) -> Exit:
     return Exit.FAILED
 
 
+def name_of(source: str) -> str:
+    """Return what an input is called in messages."""
+    return "standard input" if source == "-" else source
+
+
 def reason(error: BaseException, source: str = "") -> str:
-    """Describe an error in one line that begins with ``source``."""
-    if isinstance(error, MemoryError):
+    """Describe an error in one line that begins with the name of ``source``."""
+    if isinstance(error, MemoryError) or "start new thread" in str(error):
         text = "not enough memory; use fewer workers (-j 1), or a machine with more"
     elif isinstance(error, CscodecError):
         text = str(error)
@@ -50,7 +77,8 @@ def reason(error: BaseException, source: str = "") -> str:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     else:
         text = f"internal error ({type(error).__name__}: {error}); please report it"
-    return text if not source or text.startswith(source) else f"{source}: {text}"
+    name = name_of(source)
+    return text if not name or text.startswith(name) else f"{name}: {text}"
 
 
 def say(text: str) -> None:
@@ -58,11 +86,22 @@ def say(text: str) -> None:
     if sys.stderr is None:
         return
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    print(f"cscodec: {line}", file=sys.stderr, flush=True)
+    if _screen is None:
+        print(f"cscodec: {line}", file=sys.stderr, flush=True)
+    else:  # above the progress bar, and as long as it is: whoever copies a path gets it whole
+        _screen.print(f"cscodec: {line}", soft_wrap=True, markup=False, highlight=False)
 
 
 def show(text: str) -> None:
-    """Print a result to standard output; characters that it cannot show are escaped."""
+    """Print a result to standard output; characters that it cannot show are escaped.
+
+    Raises
+    ------
+    InvalidInputError
+        If standard output is closed.
+    """
+    if sys.stdout is None:
+        raise InvalidInputError("standard output is closed")
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
@@ -74,11 +113,18 @@ def discard_stdout() -> None:
 
 def with_progress(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
     """Pass ``items`` on; draw a progress bar if there is a terminal to draw it on."""
+    global _screen
     if total < 2 or sys.stderr is None or not sys.stderr.isatty():
         yield from items
         return
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
-    # Lines said meanwhile appear above the bar.
-    yield from track(items, label, total, console=Console(stderr=True), transient=True)
+    screen = Console(stderr=True)
+    columns = Progress.get_default_columns()
+    with Progress(*columns, console=screen, transient=True, redirect_stderr=False) as progress:
+        _screen = screen
+        try:
+            yield from progress.track(items, total, description=label)
+        finally:
+            _screen = None

@@ -6,17 +6,14 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cscodec.choices import Subsampling
 from cscodec.cli import batch, files, options
+from cscodec.cli.plan import Job, Outputs, plan
 from cscodec.layout import DEFAULT_MAX_PIXELS
-
-if TYPE_CHECKING:
-    from cscodec.arrays import Pixels
-    from cscodec.model import Model
 
 DEFAULT_QUALITY = 75.0
 SUFFIX = ".csc"
@@ -26,8 +23,11 @@ def encode(
     inputs: options.Inputs,
     output: options.Output = None,
     output_folder: options.OutputFolder = None,
-    recursive: options.Recursive = False,
+    recursive: options.Mirrored = False,
+    keep_suffix: options.KeepSuffix = False,
     force: options.Force = False,
+    skip_existing: options.SkipExisting = False,
+    dry_run: options.DryRun = False,
     quality: Annotated[
         float | None,
         typer.Option("-q", "--quality", min=0, max=100, help="0 to 100; 75 by default."),
@@ -36,6 +36,7 @@ def encode(
         float | None,
         typer.Option("--step", min=0.25, max=1000, help="Quantisation step, instead of a quality."),
     ] = None,
+    tune: options.TuneName = "visual",
     bpp: Annotated[float | None, typer.Option("--bpp", help="Aim at these bits per pixel.")] = None,
     target_size: Annotated[
         str | None, typer.Option("--target-size", metavar="SIZE", help="Aim at bytes: 50k, 1.5M.")
@@ -44,28 +45,40 @@ def encode(
         float | None, typer.Option("--target-psnr", metavar="DB", help="Aim at this PSNR.")
     ] = None,
     measurements: options.Measurements = None,
-    model: Annotated[
-        str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
-    ] = "photo",
+    model: options.ModelName = "photo",
     subsampling: Annotated[
         Subsampling, typer.Option("--subsampling", help="Resolution of the colour planes.")
     ] = "auto",
     effort: Annotated[
         int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
+    frame: Annotated[
+        int | None,
+        typer.Option("--frame", min=0, metavar="N", help="Of an animation or stack, from 0."),
+    ] = None,
+    to_8bit: Annotated[
+        bool, typer.Option("--to-8bit", help="Keep the high 8 bits of deeper samples.")
+    ] = False,
+    strip: options.Strip = None,
+    preserve: options.Preserve = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
+    scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Compress pictures to .csc files, beside them or where -o or -d says."""
     rate = _chosen_rate(
         {
-            "quality": quality,
-            "step": step,
-            "target_bpp": bpp,
-            "target_psnr": target_psnr,
-            "target_size": None if target_size is None else options.parse_bytes(target_size),
+            "-q": ("quality", quality),
+            "--step": ("step", step),
+            "--bpp": ("target_bpp", bpp),
+            "--target-size": (
+                "target_size",
+                None if target_size is None else options.parse_bytes(target_size),
+            ),
+            "--target-psnr": ("target_psnr", target_psnr),
         }
     )
 
@@ -73,101 +86,94 @@ def encode(
 
     if output is not None and output.lower().endswith(tuple(PICTURE_SUFFIXES)):
         raise typer.BadParameter(f"-o {output}: encode writes {SUFFIX} files, not pictures")
-    jobs = files.plan(
-        inputs,
-        input_suffixes=PICTURE_SUFFIXES,
-        output_suffix=SUFFIX,
-        output=output,
-        folder=output_folder,
-        recursive=recursive,
-        force=force,
-    )
-    if as_json and jobs[0].target == files.STREAM:
+    outputs = Outputs(SUFFIX, output, output_folder, keep_suffix, force, skip_existing)
+    planned = plan(inputs, PICTURE_SUFFIXES, recursive, outputs)
+    if as_json and any(job.target == files.STREAM for job in planned.jobs):
         raise typer.BadParameter("--json and the file itself cannot share standard output")
 
     from cscodec.model import load_model
 
     settings = {
         **rate,
+        "tune": tune,
         "measurements": measurements,
         "model": load_model(model),  # fail before any picture is read
         "subsampling": subsampling,
         "effort": effort,
     }
+    reading = {"max_pixels": max_pixels, "frame": frame, "to_8bit": to_8bit}
     batch.run(
-        jobs,
-        _Encoder(settings, max_pixels, force),
-        _describe,
-        label="encoding",
+        planned,
+        Encoder(settings, reading, options.parse_strip(strip), preserve, force),
+        batch.Reporting("encoding", _describe, as_json, quiet, verbose),
         workers=workers,
-        as_json=as_json,
-        quiet=quiet,
+        dry_run=dry_run,
+        force=force,
+        scheduler=scheduler,
     )
 
 
-def _chosen_rate(rates: Mapping[str, float | None]) -> dict[str, Any]:
-    """Return the one that is given, or nothing."""
-    chosen: dict[str, Any] = {name: rate for name, rate in rates.items() if rate is not None}
-    if len(chosen) > 1:
-        raise typer.BadParameter(
-            "-q, --step, --bpp, --target-size and --target-psnr exclude each other; give one"
-        )
-    for name, value in chosen.items():
-        if not math.isfinite(value) or (value <= 0 and name != "quality"):
-            raise typer.BadParameter(f"{value} is not a positive number ({name})")
-    return chosen
+def _chosen_rate(rates: Mapping[str, tuple[str, float | None]]) -> dict[str, Any]:
+    """Return the one that is given as an argument of :func:`cscodec.encode`, or nothing."""
+    given = [(option, *rate) for option, rate in rates.items() if rate[1] is not None]
+    if len(given) > 1:
+        raise typer.BadParameter(f"{', '.join(rates)} exclude each other; give one")
+    for option, name, value in given:
+        if value is None or not math.isfinite(value) or (value <= 0 and name != "quality"):
+            raise typer.BadParameter(f"{option} {value}: is not a positive number")
+    return {name: value for _, name, value in given}
 
 
 @dataclass(frozen=True)
-class _Encoder:
-    """What is done for each picture; ``settings`` are those of :func:`cscodec.encode`."""
+class Encoder:
+    """What is done for each picture.
+
+    ``settings`` are those of :func:`cscodec.encode`, ``reading`` of ``read_picture``.
+    """
 
     settings: Mapping[str, Any]
-    max_pixels: int
+    reading: Mapping[str, Any]
+    strip: frozenset[str]
+    preserve: bool
     force: bool
 
-    def __call__(self, job: files.Job, workers: int) -> dict[str, Any]:
+    def __call__(self, job: Job, workers: int) -> dict[str, Any]:
         import cscodec
         from cscodec.evaluation.metrics import bits_per_pixel
-        from cscodec.images import read_picture
+        from cscodec.images import read_picture, stripped
 
         started = time.perf_counter()
         files.check_target(job.target, self.force)
         if job.source.lower().endswith(SUFFIX):
             raise cscodec.InvalidInputError("is compressed already; 'cscodec decode' restores it")
-        source = files.standard_input() if job.source == files.STREAM else job.source
-        picture = read_picture(source, max_pixels=self.max_pixels)
-        data = cscodec.encode(
-            picture.pixels,
-            **self.settings,
-            icc_profile=picture.icc_profile,
-            exif=picture.exif,
-            xmp=picture.xmp,
-            workers=workers,
-        )
-        files.write_bytes(job.target, data, self.force)
+        source = files.picture_source(job.source, self.reading["max_pixels"])
+        picture = stripped(read_picture(source, **self.reading), self.strip)
+        data = cscodec.encode(picture, **self.settings, workers=workers)
         height, width = picture.pixels.shape[:2]
         record: dict[str, Any] = {
             "input": job.source,
             "output": job.target,
             "width": width,
             "height": height,
+            "source_bytes": files.size(source),
             "num_bytes": len(data),
             "bits_per_pixel": bits_per_pixel(len(data), picture.pixels.shape),
         }
         if "target_psnr" in self.settings:
+            from cscodec.codec import restored_psnr_db
+
             model = self.settings["model"]
-            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
+            record["psnr_db"] = restored_psnr_db(picture.pixels, data, model, workers)
+        files.write_bytes(job.target, data, self.force)
+        if self.preserve:
+            files.copy_times(job.source, job.target)
+        record["warnings"] = [f"left out: {what}" for what in picture.left_out]
+        if len(data) > record["source_bytes"]:
+            record["warnings"].append(
+                f"{len(data):,} bytes are more than the {record['source_bytes']:,} of the "
+                "original: keep that, or choose a lower quality"
+            )
         return record | {"seconds": time.perf_counter() - started}
-
-
-def _reached_psnr_db(pixels: Pixels, data: bytes, model: Model, workers: int) -> float:
-    import cscodec
-    from cscodec.evaluation.metrics import psnr_db
-    from cscodec.transform.colour import without_alpha
-
-    restored = cscodec.decode(data, model=model, max_pixels=pixels.size, workers=workers)
-    return psnr_db(without_alpha(pixels), without_alpha(restored))  # which is lossless
 
 
 def _describe(record: batch.Record) -> str:

@@ -49,6 +49,7 @@ def evaluate(
     model: Annotated[
         str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
     ] = "photo",
+    tune: options.TuneName = "visual",
     effort: Annotated[
         int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
     ] = 1,
@@ -84,6 +85,7 @@ def evaluate(
             (),
             model=loaded,
             measurements=measurements,
+            tune=tune,
             effort=effort,
             workers=workers,
             decoder=name,
@@ -107,8 +109,8 @@ def evaluate(
             list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
         rows.extend({"input": source, **row} for row in list(measure(pixels)))
 
-    sources = pictures.find(inputs, recursive)
-    failures = pictures.for_each(sources, add, label="evaluating", max_pixels=max_pixels)
+    found = pictures.find(inputs, recursive)
+    failures = pictures.for_each(found, add, label="evaluating", max_pixels=max_pixels)
     _report(rows, as_json, as_csv)
     batch.finish(failures)
 

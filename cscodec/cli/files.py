@@ -1,118 +1,40 @@
-"""Inputs and outputs of a command: which files, read how, and written whole or not at all."""
+"""Inputs and outputs of a command: how they are read, and written whole or not at all."""
 
 from __future__ import annotations
 
+import io
 import os
-import shutil
 import stat
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import typer
 
+from cscodec.atomic import whole_file
+from cscodec.cli import console
 from cscodec.cli.console import OutputExistsError
 from cscodec.errors import InvalidInputError
 
 STREAM = "-"  #: standard input or standard output
+_stopped = threading.Event()  #: after an interruption nothing appears that was not told of
+_writers: set[object] = set()
+_EXISTS = "exists already; use -f to replace it"
 
 
-@dataclass(frozen=True)
-class Job:
-    """One input and where its output goes."""
+class StandardInput(io.BytesIO):
+    """All that came by standard input."""
 
-    source: str
-    target: str
+    name = "standard input"
 
 
-def plan(
-    inputs: Sequence[str],
-    *,
-    input_suffixes: Iterable[str],
-    output_suffix: str,
-    output: str | None,
-    folder: str | None,
-    recursive: bool,
-    force: bool,
-) -> list[Job]:
-    """Decide all outputs before any work begins.
-
-    Raises
-    ------
-    typer.BadParameter
-        If the options contradict each other, two inputs would write one output, an output would
-        replace an input, or binary data would go to a terminal.
-    """
-    if "" in (*inputs, output):
-        raise typer.BadParameter("'' is not the name of a file")
-    if output is not None and (folder is not None or len(inputs) > 1 or recursive):
-        raise typer.BadParameter("-o names the output of one input; use -d for several, or for -r")
-    if STREAM in inputs and (len(inputs) > 1 or folder is not None):
-        raise typer.BadParameter("'-' (standard input) must be the only input, without -d")
-    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
-        raise typer.BadParameter(f"-d {folder}: exists and is not a folder")
-    jobs = []
-    for source, relative in expand(inputs, input_suffixes, recursive):
-        if output is not None:
-            target = output
-        elif source == STREAM:
-            target = STREAM
-        else:
-            place = Path(folder, relative) if folder is not None else Path(source)
-            target = str(place.with_suffix(output_suffix))
-        jobs.append(Job(source, target))
-    _check_targets(jobs, force)
-    return jobs
-
-
-def expand(
-    inputs: Sequence[str], suffixes: Iterable[str], recursive: bool
-) -> list[tuple[str, str]]:
-    """List the input files, each with its path relative to the folder that it was found in.
-
-    Raises
-    ------
-    typer.BadParameter
-        If an input is a folder and ``recursive`` is not set.
-    InvalidInputError
-        If a folder holds no file with one of the ``suffixes``.
-    """
-    from cscodec.images import find_files
-
-    wanted = frozenset(suffixes)
-    found = []
-    for name in inputs:
-        if name == STREAM or not os.path.isdir(name):
-            found.append((name, os.path.basename(name)))
-        elif not recursive:
-            raise typer.BadParameter(f"{name}: is a folder; add -r to take the files in it")
-        else:
-            files = find_files(name, wanted)
-            if not files:
-                known = " ".join(sorted(wanted))
-                raise InvalidInputError(f"{name}: holds no files to work on ({known})")
-            found += [(str(file), str(file.relative_to(name))) for file in files]
-    return found
-
-
-def standard_input() -> IO[bytes]:
-    """Return standard input, for bytes.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is closed.
-    """
-    if sys.stdin is None:
-        raise InvalidInputError("standard input is closed")
-    return sys.stdin.buffer
-
-
-def read_bytes(source: str) -> bytes:
-    """Read a whole file, or standard input.
+@contextmanager
+def opened(source: str) -> Iterator[IO[bytes]]:
+    """Open a file, or standard input, for reading.
 
     Raises
     ------
@@ -120,13 +42,95 @@ def read_bytes(source: str) -> bytes:
         If it cannot be read; the message begins with the name.
     """
     try:
-        if source == STREAM:
-            return standard_input().read()
+        if source != STREAM:
+            check_source(source)
+            with open(source, "rb") as file:
+                yield file
+        elif sys.stdin is None:
+            raise InvalidInputError("standard input is closed")
+        else:
+            yield sys.stdin.buffer
+    except OSError as error:
+        name = console.name_of(source)
+        raise InvalidInputError(f"{name}: cannot be read: {error.strerror}") from error
+
+
+def read_stream(source: str, max_pixels: int) -> bytes:
+    """Read a .csc file, no further than its header allows.
+
+    Raises
+    ------
+    InvalidInputError
+        If it cannot be read.
+    BitstreamError
+        If it is none, or claims more than ``max_pixels``.
+    """
+    from cscodec.bitstream import container
+
+    with opened(source) as stream:
+        return container.read(stream, max_pixels=max_pixels)
+
+
+def picture_source(source: str, max_pixels: int) -> str | StandardInput:
+    """Return the path of a picture as it is, or what came by standard input.
+
+    Raises
+    ------
+    InvalidInputError
+        If standard input cannot be read.
+    """
+    from cscodec.images import stream_bytes
+
+    if source != STREAM:
+        return source
+    with opened(source) as stream:
+        return StandardInput(stream_bytes(stream, max_pixels))
+
+
+def size(source: str | StandardInput) -> int:
+    """Bytes of what `picture_source` returned."""
+    return os.path.getsize(source) if isinstance(source, str) else len(source.getbuffer())
+
+
+def check_source(source: str) -> None:
+    """Refuse what is no file, as early as one likes.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such file, or it is a device.
+    """
+    if source == STREAM:
+        return
+    try:
         if stat.S_ISCHR(os.stat(source).st_mode):
             raise InvalidInputError(f"{source}: is a device, not a file")
-        return Path(source).read_bytes()
     except OSError as error:
         raise InvalidInputError(f"{source}: cannot be read: {error.strerror}") from error
+
+
+def exists(target: str) -> bool:
+    """Whether an output is there already, which devices and pipes never are."""
+    return target != STREAM and os.path.lexists(target) and not is_special(target)
+
+
+def is_special(path: str) -> bool:
+    """Whether a path is that of a device or a pipe."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def check_no_terminal() -> None:
+    """Refuse to send what is not text to a terminal.
+
+    Raises
+    ------
+    typer.BadParameter
+        If standard output is one.
+    """
+    if sys.stdout is not None and sys.stdout.isatty():
+        raise typer.BadParameter(
+            "will not write binary data to a terminal; redirect it, use -o FILE, or -f"
+        )
 
 
 def check_target(target: str, force: bool) -> None:
@@ -148,15 +152,24 @@ def check_target(target: str, force: bool) -> None:
             if not parent.is_dir():
                 raise InvalidInputError(f"{target}: cannot be written: {parent} is not a folder")
             break
-    if not force and os.path.lexists(target) and not _is_special(target):
-        raise OutputExistsError(f"{target}: exists already; use -f to replace it")
+    if not force and exists(target):
+        raise OutputExistsError(f"{target}: {_EXISTS}")
 
 
 def write_bytes(target: str, data: bytes, force: bool) -> None:
-    """Write an output whole or not at all, making the folders above it.
+    """Write an output at once: see :func:`write_with`."""
 
-    A temporary file beside the output is written, flushed to the disk and then given its name.
-    Permissions follow the umask, or those of the file that is replaced.
+    def write(file: IO[bytes]) -> None:
+        file.write(data)
+
+    write_with(write, target, force)
+
+
+def write_with(write: Callable[[IO[bytes]], None], target: str, force: bool) -> None:
+    """Have an output written, whole or not at all, making the folders above it.
+
+    It is written, flushed to the disk and then given its name; permissions follow the umask, or
+    those of the file that is replaced.
 
     Raises
     ------
@@ -165,74 +178,49 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
     InvalidInputError
         If it cannot be written; nothing is left behind.
     """
+    writer = object()
+    _writers.add(writer)
     try:
+        if _stopped.is_set():
+            raise InvalidInputError(f"{target}: was not written before the interruption")
         if target == STREAM:
             if sys.stdout is None:
                 raise InvalidInputError("standard output is closed")
-            sys.stdout.buffer.write(data)
+            write(sys.stdout.buffer)
             sys.stdout.buffer.flush()
-        elif _is_special(target):  # /dev/null must stay what it is
-            Path(target).write_bytes(data)
+        elif is_special(target):  # /dev/null must stay what it is
+            with open(target, "wb") as file:
+                write(file)
         else:
             check_target(target, force)
-            _write_atomically(os.path.realpath(target), data, force)
+            os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
+            with whole_file(target, replace=force) as file:
+                write(file)
+    except FileExistsError as error:
+        raise OutputExistsError(f"{target}: {_EXISTS}") from error
     except OSError as error:
         name = "standard output" if target == STREAM else target
         raise InvalidInputError(f"{name}: cannot be written: {error.strerror}") from error
-
-
-def _write_atomically(target: str, data: bytes, force: bool) -> None:
-    folder = os.path.dirname(target)
-    os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".cscodec-{os.urandom(8).hex()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if force:
-            with suppress(FileNotFoundError):
-                shutil.copymode(target, temporary)
-            os.replace(temporary, target)
-        else:
-            _publish(temporary, target)
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+        _writers.discard(writer)
 
 
-def _publish(temporary: str, target: str) -> None:
-    # A link fails where a rename would replace a file that appeared since we looked.
-    try:
-        os.link(temporary, target)
-    except FileExistsError as error:
-        raise OutputExistsError(f"{target}: exists already; use -f to replace it") from error
-    except OSError:  # a file system without hard links
-        os.replace(temporary, target)
+def allow_writing() -> None:
+    """Let files be written, again."""
+    _stopped.clear()
 
 
-def _is_special(path: str) -> bool:
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+def stop_writing(patience_s: float) -> None:
+    """Let no further file appear, and wait for those that are being written."""
+    _stopped.set()
+    deadline = time.monotonic() + patience_s
+    while _writers and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
-def _check_targets(jobs: Sequence[Job], force: bool) -> None:
-    sources = {os.path.realpath(job.source) for job in jobs}
-    writers: dict[str, str] = {}
-    for job in jobs:
-        if job.target == STREAM:
-            if sys.stdout is not None and sys.stdout.isatty() and not force:
-                raise typer.BadParameter(
-                    "will not write binary data to a terminal; redirect it, use -o FILE, or -f"
-                )
-            continue
-        if _is_special(job.target):
-            continue
-        place = os.path.realpath(job.target)
-        if place in sources:
-            raise typer.BadParameter(f"{job.target}: is an input and an output")
-        if place in writers:
-            raise typer.BadParameter(
-                f"{writers[place]} and {job.source} would both be written to {job.target}; "
-                "rename one, or give each its own -o or -d"
-            )
-        writers[place] = job.source
+def copy_times(source: str, target: str) -> None:
+    """Give a file that was written the times of another; streams and devices have none."""
+    if STREAM in (source, target) or is_special(target):
+        return
+    times = os.stat(source)
+    os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -7,38 +7,43 @@ from typing import Any
 
 from cscodec.cli import batch, console, files, options
 from cscodec.cli.encode import SUFFIX
+from cscodec.cli.plan import expand
 from cscodec.layout import DEFAULT_MAX_PIXELS
 
 
 def info(
     inputs: options.Inputs,
     recursive: options.Recursive = False,
+    allow_partial: options.AllowPartial = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
     as_json: options.Json = False,
 ) -> None:
     """Show size, rate, model, step, layers and metadata of .csc files."""
     import cscodec
 
-    records: list[Mapping[str, Any]] = []
-    failures: list[console.Exit] = []
-    for source, _ in files.expand(inputs, [SUFFIX], recursive):
+    found = expand(inputs, {SUFFIX}, recursive)
+    batch.say_left_out(found.left_out)
+    records = [{"file": record["input"], **record} for record in batch.say_refused(found.refused)]
+    shown = False
+    for source, _ in found.files:
         try:
-            header = cscodec.info(files.read_bytes(source), max_pixels=max_pixels)
+            data = files.read_stream(source, max_pixels)
+            header = cscodec.info(data, allow_partial=allow_partial, max_pixels=max_pixels)
             record = {"file": source, **header.as_dict()}
             if not as_json:
-                console.show(("\n" if records else "") + _describe(record))
+                console.show(("\n" if shown else "") + describe(record))
+                shown = True
         except cscodec.CscodecError as error:
-            text = console.reason(error, source)
-            console.say(text)
-            failures.append(console.exit_code(error))
-            record = {"file": source, "error": text, "exit_code": int(failures[-1])}
+            record = {"file": source, **batch.failure(source, error)}
+            console.say(record["error"])
         records.append(record)
     if as_json:
         batch.show_json(records)
-    batch.finish(failures)
+    batch.finish(batch.codes(records))
 
 
-def _describe(record: Mapping[str, Any]) -> str:
+def describe(record: Mapping[str, Any]) -> str:
+    """Return names and values as lines in two columns."""
     width = max(map(len, record))
     return "\n".join(
         f"{name.replace('_', ' ').ljust(width)}  {_text(value)}" for name, value in record.items()
@@ -46,10 +51,13 @@ def _describe(record: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    if value is None:
+    if value is None or value == []:
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list | tuple):
-        return " ".join(map(_text, value))
+        texts = [_text(item) for item in value]
+        return (", " if any(" " in text for text in texts) else " ").join(texts)
     return str(value)

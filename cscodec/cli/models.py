@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cscodec.choices import DECODERS
 from cscodec.cli import batch, console, options
+from cscodec.cli.info import describe
 
 if TYPE_CHECKING:
     from cscodec.evaluation.report import Cell
@@ -22,14 +24,15 @@ def models(
     as_json: options.Json = False,
 ) -> None:
     """List the shipped models; with names or files, show how they were made and what they reach."""
-    from cscodec.evaluation.report import json_text, text_table
+    from cscodec.evaluation.report import text_table
     from cscodec.model import load_model, shipped_models
 
     loaded = [load_model(name) for name in names or shipped_models()]
     if as_json:
         batch.show_json([_record(model) for model in loaded])
     elif names:
-        console.show("".join(json_text(_record(model)) for model in loaded).rstrip("\n"))
+        texts = [describe(dict(_flat(_record(model)))) for model in loaded]
+        console.show("\n\n".join(texts))
     elif loaded:
         headers = ["model", "id", "measurements", "atoms", "chroma", *DECODERS]
         console.show(text_table(headers, [_row(model) for model in loaded]))
@@ -37,6 +40,18 @@ def models(
         console.say("'cscodec models NAME' shows the command, data, licence and results of one")
     else:
         console.say("no models are shipped with this installation; train one: cscodec train")
+
+
+def _flat(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings, each with the names that lead to it."""
+    for name, value in record.items():
+        path = f"{above} {name}".lstrip()
+        if isinstance(value, Mapping):
+            yield from _flat(value, path)
+        elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+            yield path, f"{len(value)} records, which --json shows"
+        else:
+            yield path, value
 
 
 def _row(model: Model) -> list[Cell]:

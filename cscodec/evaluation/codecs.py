@@ -82,17 +82,8 @@ def cscodec_codec(settings: Sequence[float], name: str = "cscodec", **options: A
     )
 
 
-def anchors(channels: int) -> dict[str, Codec]:
-    """JPEG, WebP, JPEG 2000 and AVIF as Pillow writes them, for gray (1) or colour (3) pictures.
-
-    The settings reach from below 0.2 to above 1.5 bits per pixel on ordinary photographs.
-    """
-    found = (_jpeg(channels), _webp(channels), _jpeg_2000(channels), _avif(channels, 4))
-    return {codec.name: codec for codec in found}
-
-
 def _jpeg(channels: int) -> Codec:
-    return _pillow_codec(
+    return pillow_codec(
         ("JPEG", "JPEG", channels),
         (1, 3, 6, 10, 15, 21, 28, 36, 45, 55, 65, 74, 81, 87, 91),
         range(1, 101),
@@ -101,7 +92,7 @@ def _jpeg(channels: int) -> Codec:
 
 
 def _webp(channels: int) -> Codec:
-    return _pillow_codec(
+    return pillow_codec(
         ("WebP", "WEBP", channels),
         (0, 2, 5, 10, 20, 30, 40, 52, 64, 76, 82, 88, 92, 95),
         range(101),
@@ -111,7 +102,7 @@ def _webp(channels: int) -> Codec:
 
 def _jpeg_2000(channels: int) -> Codec:
     raw_bits = 8.0 * channels
-    return _pillow_codec(
+    return pillow_codec(
         ("JPEG 2000", "JPEG2000", channels),
         (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 1.8, 2.2),
         np.geomspace(0.02, raw_bits, 400).tolist(),
@@ -131,7 +122,7 @@ def _avif(channels: int, speed: int = 6) -> Codec:
             "AVIF needs a Pillow that can write it, as its wheels from 11.3 on can: "
             "pip install --upgrade pillow"
         )
-    return _pillow_codec(
+    return pillow_codec(
         ("AVIF", "AVIF", channels),
         (4, 12, 20, 28, 36, 44, 52, 60, 68, 75, 82, 88, 93),
         range(101),
@@ -186,12 +177,22 @@ def codec_named(name: str, channels: int, **options: Any) -> Codec:
     return _OTHERS[name](channels)
 
 
-def _pillow_codec(
+def pillow_codec(
     what: tuple[str, str, int],
     settings: Sequence[float],
     scale: Sequence[float],
     options: Callable[[float], dict[str, Any]],
 ) -> Codec:
+    """A codec of Pillow's.
+
+    Parameters
+    ----------
+    what : (name, Pillow's name of the format, 1 for gray or 3 for colour)
+    settings, scale : sequence of float
+        See :class:`Codec`.
+    options : callable
+        setting -> keyword arguments of ``Image.save``.
+    """
     name, file_format, channels = what
 
     def encode(pixels: Pixels, setting: float) -> bytes:

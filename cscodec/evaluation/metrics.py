@@ -7,7 +7,7 @@ is guessed from the data. scipy and scikit-image are loaded only by the function
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,25 @@ def psnr_db(reference: npt.ArrayLike, test: npt.ArrayLike, peak: float = PEAK) -
     InvalidInputError
         As :func:`mean_squared_error`.
     """
-    error = mean_squared_error(reference, test)
-    return math.inf if error == 0 else 10 * math.log10(peak * peak / error)
+    return psnr_db_of_strips([(reference, test)], peak)
+
+
+def psnr_db_of_strips(
+    pairs: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]], peak: float = PEAK
+) -> float:
+    """PSNR in dB of a picture that comes in parts, as pairs of reference and test.
+
+    Raises
+    ------
+    InvalidInputError
+        As :func:`mean_squared_error`.
+    """
+    total, samples = 0.0, 0
+    for reference, test in pairs:
+        size = np.size(reference)
+        total += mean_squared_error(reference, test) * size
+        samples += size
+    return math.inf if total == 0 else 10 * math.log10(peak * peak * samples / total)
 
 
 def mean_psnr_db(values: Sequence[float]) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Pixels
+from cscodec.atomic import write_whole
 from cscodec.choices import DECODERS
 from cscodec.evaluation.charts import Series, line_chart, themed
 from cscodec.evaluation.metrics import db_text, psnr_db
@@ -55,9 +56,7 @@ def write_report(
     page = render_report(model, planes, command=command)
     path = Path(folder) / PAGE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
-    os.replace(temporary, path)
+    write_whole(path, page.encode("utf-8", "backslashreplace"), replace=True)
     return path
 
 

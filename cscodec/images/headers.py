@@ -1,71 +1,270 @@
-"""What picture files say in their headers and Pillow does not pass on.
+"""What picture files say of their samples, in headers that Pillow does not pass on.
 
-The depth of the samples, which Pillow cuts to 8 bits silently, and the place of the EXIF
-orientation, so that it can be reset without rewriting (and half losing) the rest of the EXIF.
+Pillow cuts samples to 8 bits silently, takes signed ones for unsigned, and drops those that it has
+no name for. Here is said what a file holds, wherever its header is; what cannot be made out is
+refused.
 """
 
 from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import IO
 
 from PIL import Image
 
-_ORIENTATION_TAG = 0x0112
-#: TIFF tags that describe the picture and not its storage, and so may travel as EXIF:
-#: description, make, model, software, date, artist, copyright, the EXIF and the GPS directory.
-_DESCRIPTIVE_TAGS = (0x010E, 0x010F, 0x0110, 0x0131, 0x0132, 0x013B, 0x8298, 0x8769, 0x8825)
+from cscodec.images.boxes import boxes, boxes_within, content
+from cscodec.images.directories import Directories
+
+_BITS, _PHOTOMETRIC, _SAMPLES, _SAMPLE_FORMAT, _EXTRA = 258, 262, 277, 339, 338
+_NEW_SUBFILE, _INK_SET = 254, 332
+_TIFF_TAGS = (_BITS, _PHOTOMETRIC, _SAMPLES, _SAMPLE_FORMAT, _EXTRA, _NEW_SUBFILE, _INK_SET)
+_SAMPLE_FORMATS = {2: "signed", 3: "floating-point", 5: "complex", 6: "complex floating-point"}
+_COLOURS_OF = {0: 1, 1: 1, 2: 3, 3: 1, 5: 4, 6: 3, 8: 3, 9: 3, 10: 3}
+_COMMENT, _BLOCK_BYTES = re.compile(rb"#[^\r\n]*"), 1 << 16
+_CODESTREAM = b"\xff\x4f\xff\x51"  #: JPEG 2000's first two markers, SOC and SIZ
+IMAGE_PROPERTIES = ((b"meta", 4), (b"iprp", 0), (b"ipco", 0))
 
 
-def bits_per_sample(image: Image.Image, head: bytes) -> int:
-    """Bits per sample as the file has them: Pillow cuts most 16-bit colour to 8 silently."""
+class Unsupported(Exception):
+    """A file that cannot be read whole; the message says why and what to do."""
+
+
+def bits_per_sample(kind: str, file: IO[bytes], page: int = 0) -> int:
+    """Return the bits per sample that a file of a kind (Pillow's name) holds.
+
+    Raises
+    ------
+    Unsupported
+        If there are samples that would not arrive.
+    ValueError
+        If the header that says so is not found or makes no sense.
+    """
+    if kind == "TIFF":
+        return _tiff_bits(file, page)
+    find = _DEPTHS.get(kind)
+    return 8 if find is None else find(file)
+
+
+def _tiff_bits(file: IO[bytes], page: int) -> int:
+    directories = Directories(file)
+    entries, _ = directories.directory(directories.page(page))
+    found = {tag: directories.numbers(entries[tag]) for tag in _TIFF_TAGS if tag in entries}
+    tags = {tag: numbers for tag, numbers in found.items() if numbers}
+    for sample_format in tags.get(_SAMPLE_FORMAT, ()):
+        if sample_format in _SAMPLE_FORMATS:
+            bits = max(tags.get(_BITS, (1,)))
+            raise Unsupported(
+                f"{_SAMPLE_FORMATS[sample_format]} samples ({bits} bits per sample) have no fixed "
+                "range; convert it to 8 bits per sample, unsigned, first"
+            )
+    (photometric,) = tags.get(_PHOTOMETRIC, (1,))[:1] or (1,)
+    (samples,) = tags.get(_SAMPLES, (1,))[:1] or (1,)
+    if photometric not in _COLOURS_OF:
+        raise Unsupported(
+            f"its samples are of a kind that is not known (photometric interpretation "
+            f"{photometric}, such as raw sensor data); convert it to RGB first"
+        )
+    extra = samples - _COLOURS_OF[photometric]
+    meaning = tags.get(_EXTRA, ())
+    if extra > 1 or (extra == 1 and meaning[:1] not in ((1,), (2,))) or extra < 0:
+        raise Unsupported(
+            f"{samples} samples per pixel, where gray or colours with or without alpha have 1 to 4 "
+            "and say which is alpha; write the others to files of their own first"
+        )
+    if tags.get(_INK_SET, (1,))[:1] == (2,) and photometric == 5:
+        raise Unsupported("its inks are not CMYK; convert it to sRGB first")
+    if page == 0 and tags.get(_NEW_SUBFILE, (0,))[0] & 1:
+        raise Unsupported(
+            "its first page is a thumbnail of a picture that is stored elsewhere in it, as in raw "
+            "files; convert it with the program it is made for"
+        )
+    return max(tags.get(_BITS, (1,)))
+
+
+def _png_bits(file: IO[bytes]) -> int:
+    file.seek(8)
+    chunk = file.read(17)
+    if chunk[4:8] != b"IHDR" or len(chunk) < 17:
+        raise ValueError("its first chunk is not IHDR")
+    return chunk[16]
+
+
+def png_chunks(file: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield kind and content of the small chunks before a PNG's pixels."""
+    at = 8
+    while True:
+        file.seek(at)
+        header = file.read(8)
+        if len(header) < 8 or header[4:] == b"IDAT":
+            return
+        (length,) = struct.unpack_from(">I", header)
+        yield header[4:], file.read(length) if length <= 256 else b""
+        at += 12 + length
+
+
+def _portable_bits(file: IO[bytes]) -> int:
+    """Of PBM, PGM and PPM: the maximum is the header's fourth word, comments not counted."""
+    file.seek(0)
+    words = _words(file)
+    magic = next(words, b"")
+    if magic in (b"P1", b"P4"):
+        return 1
+    if magic not in (b"P2", b"P3", b"P5", b"P6", b"Py", b"PyP", b"PyRGBA", b"PyCMYK"):
+        return 8 if magic in (b"PF", b"Pf") else _unknown(f"it begins with {magic[:8]!r}")
+    fields = list(islice(words, 3))
+    if len(fields) < 3:
+        return _unknown("its header is cut short")
+    return int(fields[2]).bit_length()
+
+
+def _unknown(reason: str) -> int:
+    raise ValueError(f"the depth of its samples is not known: {reason}")
+
+
+def check_one_picture(image: Image.Image, bits: int, file: IO[bytes]) -> None:
+    """Refuse a file of several PBM, PGM or PPM pictures, of which Pillow opens the first.
+
+    Raises
+    ------
+    Unsupported
+        If another begins where the first, not loaded yet, ends.
+    """
+    file.seek(0)
+    bits_per_pixel = {b"P4": 1, b"P5": 8, b"P6": 24}.get(file.read(2))
+    tiles = getattr(image, "tile", [])
+    if image.format != "PPM" or bits_per_pixel is None or len(tiles) != 1:
+        return
+    width, height = image.size
+    row = (width * bits_per_pixel + 7) // 8 * (2 if bits > 8 else 1)
+    file.seek(tiles[0].offset + height * row)
+    if re.match(rb"P[1-6]\s", file.read(3)):
+        raise Unsupported("several pictures, one after the other; write each to a file first")
+
+
+def _words(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the words of a text, without comments, which go from # to the end of a line."""
+    rest = b""  # the beginning of a word or a comment that goes on
+    while block := file.read(_BLOCK_BYTES):
+        text = rest + block
+        words = _COMMENT.sub(b" ", text).split()
+        if b"#" in re.split(rb"[\r\n]", text)[-1]:
+            rest = b"#"
+        else:
+            rest = b"" if text[-1:].isspace() else words.pop()[:99]
+        yield from words
+    if rest not in (b"", b"#"):
+        yield rest
+
+
+def _jpeg_2000_bits(file: IO[bytes]) -> int:
+    depths, signed = jpeg_2000_depths(file)
+    if signed:
+        raise Unsupported("signed samples have no fixed range; convert it to 8 bits first")
+    if len(depths) > 4:
+        raise Unsupported(
+            f"{len(depths)} samples per pixel, where gray or colours with or without alpha have 1 "
+            "to 4; write the others to files of their own first"
+        )
+    return max(depths)
+
+
+def jpeg_2000_depths(file: IO[bytes]) -> tuple[list[int], bool]:
+    """Return the bits of each component, and whether there are signed ones."""
+    file.seek(0)
+    at = 0 if file.read(4) == _CODESTREAM else None
+    if at is None:
+        at = next((box.start for box in boxes(file) if box.kind == b"jp2c"), None)
+    if at is None:
+        raise ValueError("its codestream is not found")
+    file.seek(at)
+    if file.read(4) != _CODESTREAM:
+        raise ValueError("its codestream does not begin as one")
+    size = file.read(38)
+    (components,) = struct.unpack_from(">H", size, 36) if len(size) == 38 else (0,)
+    found = file.read(3 * components)[::3]
+    if not components or len(found) < components:
+        raise ValueError("its header is cut short")
+    return [(depth & 0x7F) + 1 for depth in found], any(depth & 0x80 for depth in found)
+
+
+def _avif_bits(file: IO[bytes]) -> int:
+    depths = [
+        (12 if data[2] & 0x20 else 10) if data[2] & 0x40 else 8
+        for box in boxes_within(file, *IMAGE_PROPERTIES)
+        if box.kind == b"av1C" and len(data := content(file, box)) > 2
+    ]
+    return max(depths) if depths else _unknown("no description of its coding is found")
+
+
+_DEPTHS: Mapping[str, Callable[[IO[bytes]], int]] = {
+    "PNG": _png_bits,
+    "PPM": _portable_bits,
+    "JPEG2000": _jpeg_2000_bits,
+    "AVIF": _avif_bits,
+}
+
+
+def colour_description(image: Image.Image, file: IO[bytes]) -> str | None:
+    """Name a description of colours that only the file's format can carry, and is not sRGB.
+
+    That is the gamma of PNG, the code points of PNG and AVIF, and the linear light of QOI. None
+    if there is none, or an ICC profile says it better.
+    """
+    if image.info.get("icc_profile"):
+        return None
     if image.format == "PNG":
-        return head[24]
-    if image.format == "TIFF":
-        return int(max(getattr(image, "tag_v2", {}).get(258, (1,))))
-    if image.format == "PPM" and head[:2] in (b"P2", b"P3", b"P5", b"P6"):
-        fields = re.sub(rb"#[^\r\n]*", b"", head).split(None, 4)
-        return int(fields[3]).bit_length()
-    if image.format == "JPEG2000":
-        # SIZ marker: its component depths begin 40 bytes after the two markers, 3 bytes each.
-        start = head.index(b"\xff\x4f\xff\x51") + 4
-        (components,) = struct.unpack_from(">H", head, start + 36)
-        depths = head[start + 38 : start + 38 + 3 * components : 3]
-        return max(depth & 0x7F for depth in depths) + 1
-    if image.format == "AVIF":
-        configuration = head.find(b"av1C")
-        deep, twelve = (head[configuration + 6] & bit for bit in (0x40, 0x20))
-        return (12 if twelve else 10) if configuration >= 0 and deep else 8
-    return 8
+        chunks = dict(png_chunks(file))
+        if len(code := chunks.get(b"cICP", b"")) == 4:
+            return _code_points("cICP", code[0], code[1])
+        gamma = image.info.get("gamma", 1 / 2.2)
+        if b"sRGB" not in chunks and abs(gamma * 2.2 - 1) > 0.02:
+            return f"the gamma of {gamma:.5g}"
+        if b"sRGB" not in chunks and (b"cHRM" in chunks and not _are_srgb(chunks[b"cHRM"])):
+            return "the chromaticities (cHRM)"
+    if image.format in ("AVIF", "HEIF"):
+        for box in boxes_within(file, *IMAGE_PROPERTIES):
+            data = content(file, box) if box.kind == b"colr" else b""
+            if data[:4] == b"nclx" and len(data) >= 8:
+                return _code_points("nclx", *struct.unpack_from(">HH", data, 4))
+    if image.format == "QOI":
+        file.seek(13)
+        if file.read(1) == b"\1":
+            return "its linear light"
+    return None
 
 
-def take_orientation(exif: bytes) -> tuple[int, bytes]:
-    """Return the orientation (1..8) and the same EXIF with it set to 1, all else untouched."""
-    start = 6 if exif.startswith(b"Exif\0\0") else 0
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[start : start + 4])
-    try:
-        if order is None:
-            return 1, exif
-        directory = start + struct.unpack_from(f"{order}I", exif, start + 4)[0]
-        (num_entries,) = struct.unpack_from(f"{order}H", exif, directory)
-        for entry in range(directory + 2, directory + 2 + 12 * num_entries, 12):
-            tag, kind, count = struct.unpack_from(f"{order}HHI", exif, entry)
-            if (tag, kind, count) == (_ORIENTATION_TAG, 3, 1):
-                (orientation,) = struct.unpack_from(f"{order}H", exif, entry + 8)
-                if not 2 <= orientation <= 8:
-                    return 1, exif
-                return orientation, exif[: entry + 8] + struct.pack(f"{order}H", 1) + exif[
-                    entry + 10 :
-                ]
-    except struct.error:  # damaged EXIF travels as it came
-        pass
-    return 1, exif
+def _code_points(name: str, primaries: int, transfer: int) -> str | None:
+    if primaries in (1, 2) and transfer in (1, 2, 6, 13, 14, 15):  # near to sRGB, or not said
+        return None
+    return f"its colour space ({name}: primaries {primaries}, transfer {transfer})"
 
 
-def tiff_exif(image: Image.Image) -> bytes | None:
-    found = image.getexif()
-    kept = Image.Exif()
-    for tag in _DESCRIPTIVE_TAGS:
-        if tag in found:
-            kept[tag] = found.get_ifd(tag) if tag in (0x8769, 0x8825) else found[tag]
-    return kept.tobytes() if len(kept) else None
+def _are_srgb(chromaticities: bytes) -> bool:
+    expected = (31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+    if len(chromaticities) != 32:
+        return False
+    found = struct.unpack(">8I", chromaticities)
+    return all(abs(a - b) <= 200 for a, b in zip(expected, found, strict=True))
+
+
+#: UUIDs of the boxes of JPEG 2000 that hold EXIF and XMP.
+_EXIF_BOX, _XMP_BOX = b"JpgTiffExif->JP2", bytes.fromhex("be7acfcb97a942e89c71999491e3afac")
+
+
+def jpeg_2000_metadata(file: IO[bytes]) -> dict[str, bytes]:
+    """Return the ICC profile, EXIF and XMP of a JPEG 2000 file, which Pillow does not look for."""
+    found: dict[str, bytes] = {}
+    for box in boxes_within(file, (b"jp2h", 0)):
+        if box.kind == b"colr" and (data := content(file, box))[:1] in (b"\2", b"\3"):
+            found.setdefault("icc_profile", data[3:])
+    for box in boxes(file):
+        if box.kind == b"uuid":
+            with suppress(KeyError):
+                data = content(file, box)
+                names = {_EXIF_BOX: "exif", _XMP_BOX: "xmp"}
+                found.setdefault(names[data[:16]], data[16:])
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +19,20 @@ class Picture:
     pixels : ndarray, (H, W), (H, W, 2), (H, W, 3) or (H, W, 4) uint8
         Gray, gray with alpha, RGB, or RGB with alpha.
     icc_profile, exif, xmp : bytes or None
-        As stored in the file; the EXIF orientation is already applied and reads 1.
+        As stored in the file, but for what :func:`~cscodec.images.metadata.upright` changes.
+    left_out : tuple of str
+        What the source had and this picture has not, each in a few words.
     """
 
     pixels: Pixels
     icc_profile: bytes | None = None
     exif: bytes | None = None
     xmp: bytes | None = None
+    left_out: tuple[str, ...] = ()
+
+    def but(self, *left_out: str, **changes: Any) -> Picture:
+        """Return the picture with other fields, and more said to be left out."""
+        return replace(self, **changes, left_out=(*self.left_out, *left_out))
 
 
 def luma(pixels: Pixels) -> Pixels:

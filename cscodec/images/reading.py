@@ -3,27 +3,31 @@
 Reading is strict. A picture either arrives with every sample that its file holds, as 8-bit gray or
 RGB with or without alpha, or it is refused with the reason and a remedy: Pillow alone would open
 16-bit colour as 8-bit, take the first frame of an animation, and warn or fail at sizes of its own.
-The EXIF orientation is applied to the pixels, and reset where it is stored.
+Metadata never decide whether a picture can be read: what is damaged is left out, and named.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import io
 import os
-import re
 import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO
 
-import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from cscodec.arrays import Pixels
 from cscodec.errors import InvalidInputError
-from cscodec.images.headers import bits_per_sample, take_orientation, tiff_exif
+from cscodec.images.carried import carried_metadata
+from cscodec.images.headers import Unsupported, bits_per_sample, check_one_picture
+from cscodec.images.large import rows_of
+from cscodec.images.metadata import upright
 from cscodec.images.picture import Picture
+from cscodec.images.samples import check_mode, samples
 from cscodec.layout import DEFAULT_MAX_PIXELS
 
 #: What is opened: formats with a signature, whose readers run no other program.
@@ -39,31 +43,53 @@ INPUT_FORMATS = (
     ("AVIF", (".avif", ".avifs")),
     ("QOI", (".qoi",)),
 )
-PICTURE_SUFFIXES = frozenset(suffix for _, suffixes in INPUT_FORMATS for suffix in suffixes)
-
-#: Pillow's modes that lose nothing as 8-bit gray or RGB (alpha is decided apart).
-_COLOURS = dict.fromkeys(("1", "L", "LA", "La"), "L") | dict.fromkeys(
-    ("P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "YCbCr"), "RGB"
+_HEIF_PACKAGE = "pillow_heif"
+_HAS_HEIF = importlib.util.find_spec(_HEIF_PACKAGE) is not None
+_HEIF_SUFFIXES = (".heic", ".heif", ".hif")
+_HEIF_BRANDS = frozenset(
+    (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1")
 )
-_REMEDIES = {
-    "CMYK": "CMYK needs a colour-managed conversion; convert it to sRGB first",
-    "LAB": "L*a*b* needs a colour-managed conversion; convert it to sRGB first",
-    "F": "floating-point samples have no fixed range; convert it to 8 bits per sample first",
-}
-_STRIP_PIXELS = 1 << 22
-_HEAD_BYTES = 1 << 18  #: enough to hold every header that is looked at
+#: Suffixes of what can be read here: HEIC needs a package that need not be installed.
+PICTURE_SUFFIXES = frozenset(
+    suffix
+    for suffixes in (*(known for _, known in INPUT_FORMATS), _HEIF_SUFFIXES if _HAS_HEIF else ())
+    for suffix in suffixes
+)
 _pillow_lock = threading.Lock()
+# Of a stream, which may have no end.
+_PIECE = 1 << 20
+_MOST_BYTES_PER_PIXEL, _MOST_OTHER_BYTES = 16, 64 << 20
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the caller asked for, see :func:`read_picture`."""
+
+    max_pixels: int
+    frame: int | None
+    to_8bit: bool
 
 
 def read_picture(
-    source: str | os.PathLike[str] | bytes | IO[bytes], *, max_pixels: int = DEFAULT_MAX_PIXELS
+    source: str | os.PathLike[str] | bytes | IO[bytes],
+    *,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    frame: int | None = None,
+    to_8bit: bool = False,
 ) -> Picture:
     """Read one picture from a path, from bytes, or from an open binary file.
+
+    It stands upright, as its metadata ask for, see :func:`~cscodec.images.metadata.upright`. CMYK
+    becomes sRGB by its ICC profile. Alpha that is 255 everywhere is no alpha.
 
     Parameters
     ----------
     max_pixels : int
         Larger pictures are refused before anything is allocated for them.
+    frame : int, optional
+        Which frame of an animation, or page of a stack, from 0; such files are refused without.
+    to_8bit : bool
+        Keep the high 8 bits of samples that have up to 16, instead of refusing them.
 
     Raises
     ------
@@ -71,12 +97,13 @@ def read_picture(
         If there is no such file, it is not a picture, it is damaged, too large or animated, or
         its samples cannot be kept in 8 bits. The message begins with the file's name.
     """
+    wanted = _Wanted(max_pixels, frame, to_8bit)
     if isinstance(source, bytes):
-        return _read(io.BytesIO(source), "picture", max_pixels)
+        return _read(io.BytesIO(source), "picture", wanted)
     if not isinstance(source, (str, os.PathLike)):
         name = getattr(source, "name", None)
-        file = io.BytesIO(source.read())
-        return _read(file, name if isinstance(name, str) else "picture", max_pixels)
+        file = io.BytesIO(stream_bytes(source, max_pixels))
+        return _read(file, name if isinstance(name, str) else "picture", wanted)
     name = os.fspath(source)
     try:
         kind = os.stat(name).st_mode
@@ -85,8 +112,8 @@ def read_picture(
         if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
             raise InvalidInputError(f"{name}: is a device, not a picture")
         with open(name, "rb") as opened:
-            seekable = opened if opened.seekable() else io.BytesIO(opened.read())
-            return _read(seekable, name, max_pixels)
+            seekable = opened if opened.seekable() else io.BytesIO(stream_bytes(opened, max_pixels))
+            return _read(seekable, name, wanted)
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
@@ -94,29 +121,74 @@ def read_picture(
         raise InvalidInputError(f"{name}: cannot be read: {reason}") from error
 
 
-def _read(file: IO[bytes], name: str, max_pixels: int) -> Picture:
-    head = file.read(_HEAD_BYTES)
+def stream_bytes(stream: IO[bytes], max_pixels: int) -> bytes:
+    """Read a stream: what it begins with if that is no picture, and a picture up to a limit.
+
+    Raises
+    ------
+    InvalidInputError
+        If it goes on beyond what ``max_pixels`` can take.
+    """
+    data = bytearray(stream.read(_PIECE))
+    prefix = bytes(data[:16])
+    accepting = [Image.OPEN[name][1] for name in _openable()]
+    if prefix[4:8] != b"ftyp" and not any(accepts and accepts(prefix) for accepts in accepting):
+        return bytes(data)
+    most = max_pixels * _MOST_BYTES_PER_PIXEL + _MOST_OTHER_BYTES
+    while piece := stream.read(_PIECE):
+        data += piece
+        if len(data) > most:
+            raise InvalidInputError(
+                f"goes on after {most} bytes, more than a picture of {max_pixels} pixels takes; "
+                "raise the limit (--max-pixels) if you trust it"
+            )
+    return bytes(data)
+
+
+def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:
+    head = file.read(64)
     file.seek(0)
     if not head:
         raise InvalidInputError(f"{name}: the file is empty (0 bytes)")
     try:
-        with _pillow_limit_lifted():
-            image = Image.open(file, formats=_openable())
-        with image:
-            _check(image, head, name, max_pixels)
+        with _opened(file, head) as image:
+            _check(image, wanted)
+            bits = bits_per_sample(image.format or "", file, image.tell())
+            check_mode(image, bits, wanted.to_8bit)
+            check_one_picture(image, bits, file)
+            rows = rows_of(image, file) if bits == 8 else None
+            if rows is not None:
+                return upright(carried_metadata(image, file).but(pixels=rows))
+            file.seek(0)
             image.load()
-            return _picture(image)
+            return upright(_picture(image, file, bits))
+    except Unsupported as error:
+        raise InvalidInputError(f"{name}: {error}") from error
     except (InvalidInputError, MemoryError):
         raise
     except UnidentifiedImageError as error:
-        known = ", ".join(format_name for format_name, _ in INPUT_FORMATS)
-        raise InvalidInputError(
-            f"{name}: not a picture of a kind that can be read ({known}); convert it first"
-        ) from error
+        raise InvalidInputError(f"{name}: {_why_not_identified(file, head)}") from error
     except Exception as error:  # Pillow's parsers raise nearly anything on damaged files
-        raise InvalidInputError(
-            f"{name}: the picture is truncated or damaged ({error}); get an intact copy"
-        ) from error
+        raise InvalidInputError(f"{name}: {_damage(error)}") from error
+
+
+def _picture(image: Image.Image, file: IO[bytes], bits: int) -> Picture:
+    found = carried_metadata(image, file)
+    pixels, icc_profile = samples(image, file, bits, found.icc_profile)
+    return found.but(pixels=pixels, icc_profile=icc_profile)
+
+
+def _opened(file: IO[bytes], head: bytes) -> Image.Image:
+    if head[4:8] == b"ftyp" and head[8:12] in _HEIF_BRANDS and b"avi" not in head[16:]:
+        if not _HAS_HEIF:
+            raise Unsupported(
+                "HEIC pictures need another package: pip install 'cscodec[heif]'; "
+                "or convert it to JPEG first"
+            )
+        heif: Image.Image = importlib.import_module(_HEIF_PACKAGE).HeifImageFile(file)
+        return heif
+    with _pillow_limit_lifted():
+        return Image.open(file, formats=_openable())
 
 
 def _openable() -> list[str]:
@@ -137,61 +209,63 @@ def _pillow_limit_lifted() -> Iterator[None]:
             Image.MAX_IMAGE_PIXELS = limit
 
 
-def _check(image: Image.Image, head: bytes, name: str, max_pixels: int) -> None:
+def _check(image: Image.Image, wanted: _Wanted) -> None:
+    # A phone's MPO holds the photograph first and previews or a second view after it; HEIF names
+    # the one that is the picture.
+    is_animated = getattr(image, "is_animated", False)
+    if is_animated or wanted.frame:
+        frames = getattr(image, "n_frames", 1)
+        if wanted.frame is not None:
+            if not 0 <= wanted.frame < frames:
+                raise Unsupported(f"there is no frame {wanted.frame}; it has 0 to {frames - 1}")
+            _check_size(image, wanted.max_pixels)
+            image.seek(wanted.frame)
+        elif image.format not in ("MPO", "HEIF"):
+            raise Unsupported(
+                f"an animation or a stack of pages ({frames} frames); "
+                "choose one (--frame 0 is the first)"
+            )
+    _check_size(image, wanted.max_pixels)
+
+
+def _check_size(image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
     if width * height > max_pixels:
-        raise InvalidInputError(
-            f"{name}: {width} x {height} pixels are more than the limit of {max_pixels}; "
+        raise Unsupported(
+            f"{width} x {height} pixels are more than the limit of {max_pixels}; "
             "raise it (--max-pixels) if you trust the file"
         )
-    bits = bits_per_sample(image, head)
-    if bits > 8:
-        raise InvalidInputError(
-            f"{name}: {bits} bits per sample are not supported; convert it to 8 bits first"
+
+
+def _damage(error: BaseException) -> str:
+    if "MAX_TEXT" in str(error):
+        return (
+            "a text or an ICC profile in it is larger than 1 MB, or all texts are larger than "
+            "64 MB; save it anew without them"
         )
-    if image.mode not in _COLOURS:
-        remedy = _REMEDIES.get(image.mode, "convert it to 8 bits per sample first")
-        raise InvalidInputError(f"{name}: mode {image.mode} is not supported: {remedy}")
-    # A phone's MPO holds the photograph first and previews or a second view after it.
-    if getattr(image, "is_animated", False) and image.format != "MPO":
-        frames = getattr(image, "n_frames", "several")
-        raise InvalidInputError(
-            f"{name}: an animation or a stack of pages ({frames} frames); extract one frame first"
-        )
+    return f"the picture is truncated or damaged ({error}); get an intact copy"
 
 
-def _picture(image: Image.Image) -> Picture:
-    exif = tiff_exif(image) if image.format == "TIFF" else image.info.get("exif")
-    xmp = image.info.get("xmp")
-    icc_profile = image.info.get("icc_profile")
-    mode = _COLOURS[image.mode] + ("A" if image.has_transparency_data else "")
-    pixels = _samples(image if image.mode == mode else image.convert(mode))
-    if exif:
-        orientation, exif = take_orientation(exif)
-        if orientation != 1:
-            pixels = _oriented(pixels, orientation)
-            if xmp:  # some programs store it here as well, and some readers believe it
-                xmp = re.sub(rb"(tiff:Orientation(?:=[\"']|>))[2-8]", rb"\g<1>1", xmp)
-    return Picture(pixels, icc_profile or None, exif or None, xmp or None)
+def _why_not_identified(file: IO[bytes], head: bytes) -> str:
+    """Say what is wrong with a file that Pillow does not open, as far as it can be known."""
+    for name in _openable():
+        factory, accept = Image.OPEN[name]
+        if accept is None or accept(head[:16]) is not True:
+            continue
+        try:
+            bits = bits_per_sample(name, file)
+            if name == "TIFF":
+                return f"a TIFF of this kind ({bits} bits per sample) is not supported; {_CONVERT}"
+            file.seek(0)
+            with _pillow_limit_lifted():
+                factory(file, "")
+        except Unsupported as error:
+            return str(error)
+        except Exception as error:
+            return _damage(error)
+    known = ", ".join(name for name, _ in INPUT_FORMATS)
+    also = ", HEIF" if _HAS_HEIF else ""
+    return f"not a picture of a kind that can be read ({known}{also}); convert it first"
 
 
-def _samples(image: Image.Image) -> Pixels:
-    # In strips: np.asarray(image) would hold the whole picture two more times on the way.
-    width, height = image.size
-    channels = len(image.getbands())
-    pixels = np.empty((height, width) + ((channels,) if channels > 1 else ()), np.uint8)
-    rows = max(1, _STRIP_PIXELS // width)
-    for top in range(0, height, rows):
-        bottom = min(top + rows, height)
-        pixels[top:bottom] = np.asarray(image.crop((0, top, width, bottom)))
-    return pixels
-
-
-def _oriented(pixels: Pixels, orientation: int) -> Pixels:
-    if orientation >= 5:
-        pixels = pixels.swapaxes(0, 1)
-    if orientation in (2, 3, 6, 7):
-        pixels = pixels[:, ::-1]
-    if orientation in (3, 4, 7, 8):
-        pixels = pixels[::-1]
-    return np.ascontiguousarray(pixels)
+_CONVERT = "convert it to 8-bit gray or RGB first"

@@ -1,8 +1,8 @@
 """Checkpoints of a training run: everything that it needs to go on as if it had never stopped.
 
 A checkpoint is a safetensors file: arrays as tensors, all else as one JSON string in the metadata.
-It is written beside its final place and renamed, so that a run killed at any moment leaves the
-previous checkpoint whole. It remembers the configuration of its run and refuses any other.
+A run killed at any moment leaves the previous one whole. It remembers the configuration of its run
+and refuses any other.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.atomic import write_whole
 from cscodec.errors import InvalidInputError
 from cscodec.learning.saved import Saved
 
-VERSION = 1  #: of the checkpoint file; a checkpoint of another version is refused
+VERSION = 2  #: of the checkpoint file; a checkpoint of another version is refused
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,7 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         "state": _detach_arrays(checkpoint.state, "", arrays),
     }
     data = save(arrays, metadata={"checkpoint": json.dumps(record)})
-    path = Path(path)
-    # One name per checkpoint: what a killed run leaves of it, the next run overwrites.
-    temporary = path.with_name(f".{path.name}.partial")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    write_whole(path, data, replace=True)
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Float32Array
-from cscodec.bitstream.steps import scaled
+from cscodec.bitstream.steps import measurement_steps, scaled
 from cscodec.bitstream.tables import CoderTables
 from cscodec.bitstream.tiles import encode_tile
-from cscodec.encoding import RATE_WEIGHT, ZERO_CELL, measure_colours
+from cscodec.choices import Tune
+from cscodec.encoding import TUNINGS, ZERO_CELL, Tuning, measure_colours
+from cscodec.layout import NUM_MEASUREMENTS
 from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
 from cscodec.restore.cells import Quantised
-from cscodec.restore.filters import FILTER_STEPS, fit_filters
+from cscodec.restore.filters import FILTER_STEPS, filter_shape, fit_filters
 from cscodec.restore.refine import shrunk_plane
 from cscodec.transform.measure import synthesise_plane
 
 Measured = Sequence[Float32Array]
+_TUNES: tuple[Tune, Tune] = ("psnr", "visual")  # equal steps, tilted ones
+_Coded = tuple[Float32Array, Quantised]
 
 
 def train_filters(
@@ -46,34 +51,39 @@ def train_filters(
     measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
     tables = model.coder_tables
 
-    def learn(step: float) -> list[npt.NDArray[np.int16]]:
-        coded = [_coded(planes, tables, step) for planes in measured]
+    def learn(job: tuple[Tune, float]) -> list[npt.NDArray[np.int16]]:
+        tune, step = job
+        coded = [_coded(planes, tables, step, TUNINGS[tune]) for planes in measured]
         return [
-            fit_filters(_examples(measured, coded, numbers, system, step), step)
+            fit_filters(_examples(coded, numbers, system), step)
             for numbers, system in (((0,), model.luma), ((1, 2), model.chroma))
         ]
 
-    learned = list(parallel_map(learn, FILTER_STEPS, workers))
-    luma, chroma = (np.stack(filters) for filters in zip(*learned, strict=True))
+    learned = list(parallel_map(learn, product(_TUNES, FILTER_STEPS), workers))
+    luma, chroma = (
+        np.stack(filters).reshape(filter_shape()) for filters in zip(*learned, strict=True)
+    )
     return {"luma": luma, "chroma": chroma}
 
 
-def _coded(planes: Measured, tables: CoderTables, step: float) -> list[npt.NDArray[np.int16]]:
-    wanted = [scaled(plane, step) for plane in planes]
-    return encode_tile(wanted, tables, rate_weight=RATE_WEIGHT)[1]
+def _coded(planes: Measured, tables: CoderTables, step: float, tuning: Tuning) -> list[_Coded]:
+    """Planes as they were measured, and as a file holds them."""
+    kinds = list(zip(planes, tuning.tilts, strict=False))  # gray ones have one plane
+    wanted = [scaled(plane, measurement_steps(step, tilt)) for plane, tilt in kinds]
+    values = encode_tile(wanted, tables, rate_weight=tuning.rate_weight)[1]
+    return [
+        (plane, Quantised(quantised, step, tilt, ZERO_CELL, NUM_MEASUREMENTS - 1))
+        for (plane, tilt), quantised in zip(kinds, values, strict=True)
+    ]
 
 
 def _examples(
-    measured: Sequence[Measured],
-    coded: Sequence[Sequence[npt.NDArray[np.int16]]],
+    coded: Sequence[Sequence[_Coded]],
     numbers: Sequence[int],
     system: System,
-    step: float,
 ) -> Iterator[tuple[Float32Array, Float32Array, Float32Array]]:
     """Planes at the centres of their cells, cleaned, and as they were."""
-    for planes, values in zip(measured, coded, strict=True):
-        for number in numbers:
-            if number < len(planes):
-                quantised = Quantised(values[number], step, ZERO_CELL, values[0].shape[2] - 1)
-                plane, clean = shrunk_plane(quantised, system)
-                yield plane, clean, synthesise_plane(planes[number], system.synthesis)
+    for planes in coded:
+        for measured, quantised in planes[numbers[0] : numbers[-1] + 1]:
+            plane, clean = shrunk_plane(quantised, system)
+            yield plane, clean, synthesise_plane(measured, system.synthesis)

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Array, Float32Array
-from cscodec.bitstream.steps import scaled
+from cscodec.bitstream.steps import measurement_steps, scaled
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.bitstream.tiles import TileState, encode_with, magnitudes_at
-from cscodec.encoding import RATE_WEIGHT, measure_colours
+from cscodec.encoding import TUNINGS, measure_colours
 from cscodec.layout import (
     CHROMA,
     LAYERS,
@@ -39,9 +39,10 @@ Names = list[tuple[int, int]]  # of features: source, measurement
 
 #: Steps that predictors are fitted at, and the range that states are trained over.
 _FIT_STEPS = (8.0, 16.0, 28.0, 48.0)
-_STATE_STEPS = (7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0)
-_COUNT_CAP = 40  # how firmly a fresh tile believes the trained probabilities
+_STATE_STEPS = (10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0)
+_COUNT_CAP = 16  # how firmly a fresh tile believes the trained probabilities
 _DEAD_ZONE_ROUNDING = 0.33  # what the rate-distortion search does on average
+_RATE_WEIGHT = 0.05  # of the search, between those of the tunes
 _LEAST_WEIGHT = 0.03  # of a feature, on the measurement that it says most of
 
 
@@ -71,7 +72,10 @@ def train_tables(
         For ``Model.tables``.
     """
     report = progress or (lambda _: None)
-    measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
+    measured = [
+        _in_steps(measure_colours(crop, model, full_chroma=False), tuning.tilts)
+        for crop, tuning in zip(crops, itertools.cycle(TUNINGS.values()), strict=False)
+    ]
     report(0.1)
     tables = {name: array.copy() for name, array in neutral_tables().as_mapping().items()}
     for plane in range(NUM_PLANES):
@@ -81,6 +85,11 @@ def train_tables(
         report(0.1 + 0.3 * (plane + 1) / NUM_PLANES)
     train_states(tables, measured, generator, lambda share: report(0.4 + 0.6 * share))
     return tables
+
+
+def _in_steps(planes: Sequence[Float32Array], tilts: Sequence[float]) -> list[Float32Array]:
+    """Measurements in units of their steps, where that of the mean is 1."""
+    return [plane / measurement_steps(1, tilt) for plane, tilt in zip(planes, tilts, strict=False)]
 
 
 def train_states(
@@ -96,7 +105,7 @@ def train_states(
     tables : dict of ndarray
         The predictors are used; slots, counts and weights are filled in.
     pictures : sequence of sequence of ndarray
-        Measurements of the planes of each, as :func:`measure_colours` gives them.
+        Measurements of the planes of each, in units of their steps where the mean's is 1.
     generator : numpy.random.Generator
         Chooses steps and the order of pictures.
     report : callable
@@ -108,10 +117,10 @@ def train_states(
     for done, number in enumerate(generator.permutation(len(jobs))):
         index, step = jobs[number]
         step *= 2 ** generator.uniform(-0.25, 0.25)
-        wanted = [scaled(plane, step) for plane in pictures[index]]
+        wanted = [scaled(plane, measurement_steps(step, 0)) for plane in pictures[index]]
         state = TileState([plane.shape[:2] for plane in wanted], frozen, NUM_MEASUREMENTS - 1)
         state.mixers = mixers[: len(wanted)]
-        encode_with(state, wanted, RATE_WEIGHT)
+        encode_with(state, wanted, _RATE_WEIGHT)
         report((done + 1) / len(jobs))
     for plane, mixer in enumerate(mixers):
         tables["slots"][plane] = mixer.slots >> 16

@@ -1,11 +1,12 @@
-"""imageio reads and writes .csc files after ``cscodec.plugins.imageio.register()``.
+"""imageio reads and writes .csc files once this module is imported.
 
-import imageio.v3 as iio
-from cscodec.plugins import imageio as csc
+    import imageio.v3 as iio
+    import cscodec.plugins.imageio
 
-csc.register()
-iio.imwrite("photo.csc", pixels, quality=75)
-pixels = iio.imread("photo.csc", decoder="refine")
+    iio.imwrite("photo.csc", pixels, quality=75)
+    pixels = iio.imread("photo.csc", decoder="refine")
+
+Pictures stand upright, with orientation 1: pixels are turned as ``exif`` or ``xmp`` ask for.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 import cscodec
 from cscodec.arrays import Pixels
 from cscodec.bitstream.container import SIGNATURE
+from cscodec.images import Picture
+from cscodec.images.metadata import oriented, take_orientation, with_size
 
 NAME = "cscodec"
 SUFFIX = ".csc"
+_METADATA = ("icc_profile", "exif", "xmp")
 
 
 class CscPlugin(PluginV3):  # type: ignore[misc]
@@ -64,7 +68,7 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
             If ``index`` is neither 0, None nor ``...``.
         """
         _check_index(index)
-        pixels: Pixels = cscodec.decode(self._data, **options)
+        pixels = oriented(cscodec.decode(self._data, **options), self._stored()[0])
         return pixels[np.newaxis] if index is ... else pixels
 
     def write(self, ndimage: npt.ArrayLike | list[npt.ArrayLike], **options: Any) -> bytes | None:
@@ -92,6 +96,8 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
         _check_index(index)
         header = cscodec.info(self._data)
         shape: tuple[int, ...] = header.height, header.width
+        if self._stored()[0] >= 5:
+            shape = shape[::-1]
         if header.channels > 1:
             shape = (*shape, header.channels)
         batch = index is ...
@@ -108,12 +114,20 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
         """What `cscodec.info` tells, and the ICC profile, EXIF and XMP as bytes."""
         _check_index(index)
         header = cscodec.info(self._data)
-        stored = {name: getattr(header, name) for name in ("icc_profile", "exif", "xmp")}
-        return {**header.as_dict(), **stored}
+        height, width = self.properties().shape[:2]
+        picture = with_size(self._stored()[1], width, height)
+        stored = {name: getattr(picture, name) for name in _METADATA}
+        return {**header.as_dict(), "width": width, "height": height, **stored}
+
+    def _stored(self) -> tuple[int, Picture]:
+        """Orientation and metadata, without pixels."""
+        header = cscodec.info(self._data)
+        stored = {name: getattr(header, name) for name in _METADATA}
+        return take_orientation(Picture(np.empty((0, 0), np.uint8), **stored))
 
 
 def register() -> None:
-    """Teach imageio the format, in this process. Calling it again does no harm."""
+    """Teach imageio the format, in this process, as importing this module does."""
     known_plugins[NAME] = PluginConfig(
         name=NAME, class_name=CscPlugin.__name__, module_name=__name__, install_name=NAME
     )
@@ -125,3 +139,6 @@ def register() -> None:
 def _check_index(index: int | EllipsisType | None) -> None:
     if index not in (0, None, ...):
         raise ValueError(f"a {SUFFIX} file holds one picture: index 0, not {index}")
+
+
+register()

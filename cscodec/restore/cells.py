@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Float32Array
+from cscodec.bitstream.steps import measurement_steps
 from cscodec.kernels.cells import fill_plane, way_into_cells
 from cscodec.kernels.patches import add_patches
 from cscodec.layout import NUM_MEASUREMENTS
 from cscodec.model import System
+from cscodec.parallel import computed_once
 from cscodec.transform.patches import extract_patches
 from cscodec.transform.product import multiplied
 
@@ -23,17 +25,24 @@ class Quantised:
     Attributes
     ----------
     values : ndarray, (rows, columns, 64) int16
-    step : float
+    step, tilt : float
+        Of :func:`cscodec.bitstream.steps.measurement_steps`.
     zero_cell : float
-        Half the width of the cell of zero, in steps.
+        Half the width of a cell of zero, in steps.
     measurements : int
         Beside the mean; later ones are unknown rather than zero.
     """
 
     values: npt.NDArray[np.int16]
     step: float
+    tilt: float
     zero_cell: float
     measurements: int
+
+    @computed_once
+    def steps(self) -> Float32Array:
+        """Step of every measurement, (64,) float32."""
+        return measurement_steps(self.step, self.tilt)
 
 
 def middle_of_cells(quantised: Quantised, system: System) -> Float32Array:
@@ -47,7 +56,7 @@ def middle_of_cells(quantised: Quantised, system: System) -> Float32Array:
     plane = np.zeros((8 * rows, 8 * columns), np.float32)
     values = np.ascontiguousarray(quantised.values)
     room = np.empty((1, NUM_MEASUREMENTS), np.float32)
-    fill_plane(values, quantised.step, system.synthesis, room, plane)
+    fill_plane(values, quantised.steps, system.synthesis, room, plane)
     return plane
 
 
@@ -61,8 +70,8 @@ def into_cells(plane: Float32Array, quantised: Quantised, system: System) -> Flo
     way_into_cells(
         moved,
         values,
-        quantised.step,
-        quantised.zero_cell * quantised.step,
+        quantised.steps,
+        quantised.zero_cell,
         quantised.measurements + 1,
     )
     add_patches(plane, multiplied(moved, system.synthesis))

@@ -19,13 +19,15 @@ from cscodec.kernels import filters as kernels
 
 #: Quantisation steps that filters are learned at; a picture uses those of the nearest (in octaves).
 FILTER_STEPS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0)
+#: Filters are learned for equal steps and for tilted ones; from this tilt on, the second are used.
+_TILTED = 0.5
 WEIGHT_ONE = 1 << 12  #: fixed-point unit of the weights in a model
 _STRENGTH = 300.0  # of the pull towards a parent class's filter, in squared steps
 
 
-def filter_shape() -> tuple[int, int, int]:
-    """Shape of a model's filters: steps, classes, taps."""
-    return len(FILTER_STEPS), kernels.NUM_CLASSES, kernels.NUM_TAPS
+def filter_shape() -> tuple[int, int, int, int]:
+    """Shape of a model's filters: equal or tilted steps, steps, classes, taps."""
+    return 2, len(FILTER_STEPS), kernels.NUM_CLASSES, kernels.NUM_TAPS
 
 
 def check_filters(filters: Mapping[str, Array]) -> None:
@@ -48,11 +50,12 @@ def check_filters(filters: Mapping[str, Array]) -> None:
             )
 
 
-def filters_for_step(filters: npt.NDArray[np.int16], step: float) -> Float32Array:
+def filters_for(filters: npt.NDArray[np.int16], step: float, tilt: float) -> Float32Array:
     """Return the filters of the nearest step, arranged for :func:`apply_filters`."""
     distances = [abs(np.log2(step / known)) for known in FILTER_STEPS]
     nearest = int(np.argmin(distances))
-    return arranged(filters[nearest].astype(np.float32) * np.float32(1 / WEIGHT_ONE))
+    weights = filters[int(tilt >= _TILTED), nearest].astype(np.float32)
+    return arranged(weights * np.float32(1 / WEIGHT_ONE))
 
 
 def arranged(filters: npt.NDArray[np.float32]) -> Float32Array:

@@ -23,7 +23,7 @@ def omp_plane(quantised: Quantised, system: System, sparsity: int) -> Float32Arr
     ndarray, (8 rows, 8 columns) float32
     """
     rows, columns = quantised.values.shape[:2]
-    measured = dequantize(quantised.values, quantised.step).reshape(rows * columns, -1)
+    measured = dequantize(quantised.values, quantised.steps).reshape(rows * columns, -1)
     patches = _pursue(measured, system, quantised.measurements, sparsity)
     patches += measured[:, :1] / np.float32(8)
     return assemble_patches(patches, (8 * rows, 8 * columns))

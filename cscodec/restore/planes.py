@@ -32,7 +32,7 @@ def restore_plane(
     decoder : str
         One of :data:`cscodec.choices.DECODERS`.
     filters : ndarray, (120, taps * 16) float32, optional
-        For ``refine``: as :func:`cscodec.restore.filters.filters_for_step` gives them.
+        For ``refine``: as :func:`cscodec.restore.filters.filters_for` gives them.
     sparsity : int
         For ``omp`` and ``consistent``: K.
 

@@ -32,7 +32,7 @@ def refined_plane(
     quantised : Quantised
     system : System
     filters : ndarray, (120, taps * 16) float32, optional
-        As :func:`cscodec.restore.filters.filters_for_step` gives them.
+        As :func:`cscodec.restore.filters.filters_for` gives them.
 
     Returns
     -------

@@ -32,6 +32,7 @@ import cscodec  # noqa: E402
 from cscodec.bitstream.container import HEADER, unpack  # noqa: E402
 from cscodec.bitstream.tiles import decode_tile  # noqa: E402
 from cscodec.choices import DECODERS  # noqa: E402
+from cscodec.images import Picture  # noqa: E402
 from cscodec.model import find_model  # noqa: E402
 
 Chunks = list[tuple[bytes, bytes]]
@@ -44,6 +45,8 @@ FIELDS = [
     "measurements",
     "step_code",
     "chroma_step_code",
+    "tilt_code",
+    "chroma_tilt_code",
     "zero_cell",
     "model_id",
 ]
@@ -92,9 +95,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @lru_cache
-def encoded(name: str) -> bytes:
+def encoded(name: str, workers: int | None = None) -> bytes:
     """The file of a valid case, as the encoder of today writes it."""
-    data = cscodec.encode(SOURCES[name](), **OPTIONS.get(name, {}))
+    source, options = SOURCES[name](), OPTIONS.get(name, {})
+    if name == "rgb-metadata":  # of bytes that `encode` itself would not take for EXIF
+        data = cscodec.encode(Picture(source, **options), workers=workers)
+    else:
+        data = cscodec.encode(source, **options, workers=workers)
     if name == "rgb-unknown-ancillary-chunks":
         chunks = split_chunks(data)
         for at in (1, 3, len(chunks) + 2):
@@ -123,13 +130,20 @@ def hash_of_values(data: bytes) -> bytes:
     return digest.hexdigest().encode() + b"\n"
 
 
-def snapshots(files: Callable[[str], bytes]) -> dict[str, dict[str, str]]:
+def kept(name: str) -> bytes:
+    """A valid file as it is kept."""
+    return (FOLDER / f"valid/{name}.csc").read_bytes()
+
+
+def snapshots(
+    files: Callable[[str], bytes], workers: int | None = None
+) -> dict[str, dict[str, str]]:
     """Hashes of what the encoder writes, and of what decoders make of ``files``."""
     found: dict[str, dict[str, str]] = {}
     for name in SOURCES:
-        found[name] = {"file": hashlib.sha256(encoded(name)).hexdigest()[:16]}
+        found[name] = {"file": hashlib.sha256(encoded(name, workers)).hexdigest()[:16]}
         for decoder in DECODERS:
-            pixels = cscodec.decode(files(name), decoder=decoder)
+            pixels = cscodec.decode(files(name), decoder=decoder, workers=workers)
             found[name][decoder] = hashlib.sha256(pixels.tobytes()).hexdigest()[:16]
     return found
 
@@ -137,7 +151,7 @@ def snapshots(files: Callable[[str], bytes]) -> dict[str, dict[str, str]]:
 @lru_cache
 def base() -> bytes:
     """The file that invalid ones are made of: of two layers, with metadata."""
-    return cscodec.encode(picture("rgb", 16, 20), measurements=5, exif=b"exif")
+    return cscodec.encode(Picture(picture("rgb", 16, 20), exif=b"exif"), measurements=5)
 
 
 def with_header(**changes: int) -> bytes:
@@ -248,7 +262,7 @@ def write_missing(folder: Path = FOLDER) -> list[str]:
 
 def renew_snapshots() -> None:
     """Write ``snapshots.json`` anew, for the files that are kept."""
-    found = snapshots(lambda name: (FOLDER / f"valid/{name}.csc").read_bytes())
+    found = snapshots(kept)
     text = json.dumps(found, indent=1) + "\n"
     (FOLDER / "snapshots.json").write_text(text, encoding="utf-8")
 

@@ -1,0 +1,90 @@
+"""A codec for Zarr 3: lossy, for chunks of uint8 that are pictures.
+
+import zarr
+from cscodec.plugins.zarr import CscCodec
+
+zarr.create_array(
+    "photo.zarr", shape=pixels.shape, dtype="uint8", chunks=(512, 512, 3),
+    serializer=CscCodec(quality=60), compressors=None,
+)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from cscodec.errors import InvalidInputError
+from cscodec.plugins.chunks import MISSING, NAME, ChunkCoder, picture_shape
+
+try:
+    from zarr.abc.codec import ArrayBytesCodec
+    from zarr.registry import register_codec
+except ImportError as error:
+    raise ImportError(MISSING.format(__name__)) from error
+
+
+@dataclass(frozen=True, init=False)
+class CscCodec(ArrayBytesCodec):  # type: ignore[misc]  # zarr is not analysed
+    """Lossy compression of chunks that are pictures: (H, W) or (H, W, C) uint8.
+
+    Options are those of :class:`cscodec.plugins.chunks.ChunkCoder`. Chunks may have axes of length
+    1 before those of the picture.
+    """
+
+    coder: ChunkCoder
+
+    is_fixed_size = False
+    lossy = True
+
+    def __init__(self, **options: Any) -> None:
+        object.__setattr__(self, "coder", ChunkCoder(**options))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Make the codec that metadata describe."""
+        return cls(**data.get("configuration", {}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the codec for metadata; the model by its id."""
+        return {"name": NAME, "configuration": self.coder.config()}
+
+    def validate(self, *, shape: Any, dtype: Any, chunk_grid: Any) -> None:
+        """Refuse arrays that cannot be coded, before they are made.
+
+        Raises
+        ------
+        InvalidInputError
+            If they are not uint8, or their chunks are not pictures.
+        """
+        native = getattr(dtype, "to_native_dtype", lambda: dtype)()
+        if native != np.uint8:
+            raise InvalidInputError(f"the array has dtype {native}; allowed is uint8")
+        picture_shape(tuple(getattr(chunk_grid, "chunk_shape", shape)))
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
+        """Sizes depend on the picture.
+
+        Raises
+        ------
+        NotImplementedError
+            Always, as Zarr wants it.
+        """
+        raise NotImplementedError
+
+    async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        data = await asyncio.to_thread(self.coder.encode, chunk_data.as_numpy_array())
+        return chunk_spec.prototype.buffer.from_bytes(data)
+
+    async def _decode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        size = int(np.prod(chunk_spec.shape))
+        pixels = await asyncio.to_thread(self.coder.decode, chunk_data.to_bytes(), size)
+        return chunk_spec.prototype.nd_buffer.from_numpy_array(pixels.reshape(chunk_spec.shape))
+
+
+def register() -> None:
+    """Make Zarr know the codec, where cscodec is used without being installed."""
+    register_codec(NAME, CscCodec)
