@@ -63,7 +63,7 @@ def with_size(picture: Picture, width: int, height: int) -> Picture:
         block.set_size(width, height)
         exif = block.tobytes()
     xmp = picture.xmp and xmp_properties.with_size(picture.xmp, width, height)
-    return picture.but(exif=exif and exif.tobytes(), xmp=xmp)
+    return picture.but(exif=exif, xmp=xmp)
 
 
 def oriented(pixels: Pixels, orientation: int) -> Pixels:
