@@ -24,7 +24,7 @@ PAGE_NAME = "index.html"
 ALL_SHOWN, MOST_SHOWN, LEAST_SHOWN = 12_000_000, 2_000_000, 250_000
 
 _HEADS = (
-    "Codec", "File, KB", "Bits per pixel", "PSNR, dB", "SSIM", "Seconds to write", "to read",
+    "Codec", "File, KB", "PSNR, dB", "SSIM", "Bits per pixel", "Seconds to write", "to read",
 )  # fmt: skip
 _ABOUT = """<ul>
 <li><b>PSNR</b> and <b>SSIM</b> say how close to the original a picture is: more is closer. PSNR
@@ -197,9 +197,9 @@ def _table(rows: Sequence[Row], by_quality: bool) -> str:
         dot = f'<span class="dot" style="background:{colors[row["codec"]]}"></span>'
         texts = {
             "num_bytes": _kilobytes(row["num_bytes"]),
-            "bits_per_pixel": f"{row['bits_per_pixel']:.3f}",
             "psnr_db": db_text(row["psnr_db"]),
             "ssim": "-" if row["ssim"] is None else f"{row['ssim']:.4f}",
+            "bits_per_pixel": f"{row['bits_per_pixel']:.3f}",
             "encode_s": f"{row['encode_s']:.2f}",
             "decode_s": f"{row['decode_s']:.2f}",
         }
