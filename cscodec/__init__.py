@@ -27,6 +27,7 @@ from cscodec.errors import (
     ModelError,
     ModelMismatchError,
     ModelNotFoundError,
+    SchedulerError,
     TruncatedError,
     UnsupportedVersionError,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "ModelError",
     "ModelMismatchError",
     "ModelNotFoundError",
+    "SchedulerError",
     "TruncatedError",
     "UnsupportedVersionError",
     "__version__",

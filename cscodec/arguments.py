@@ -37,8 +37,8 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None, of: s
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or value < low or (high is not None and value > high):
         allowed = f"{low} to {high}" if high is not None else f"whole numbers from {low}"
-        owner = f" for {of}" if of else ""
-        raise InvalidInputError(f"{name} is {value!r}; allowed{owner} are {allowed}")
+        allows = f"{of} allows" if of else "allowed are"
+        raise InvalidInputError(f"{name} is {value!r}; {allows} {allowed}")
     return int(value)
 
 
@@ -139,11 +139,28 @@ def model_of(model: Any) -> Model:
     ModelError
         If there is none, or it cannot be used.
     """
-    if isinstance(model, Model):
-        return model
-    if not isinstance(model, str | os.PathLike):
-        raise InvalidInputError(f"model is {_kind(model)}; give a name, a path or a Model")
-    return load_model(model)
+    return model if isinstance(model, Model) else load_model(model)
+
+
+def output_array(out: Any, shape: tuple[int, ...]) -> Any:
+    """Return what a picture of this shape can be written to; a new array if None.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``out`` is of another shape or type, or read-only.
+    """
+    if out is None:
+        return np.empty(shape, np.uint8)
+    if not (hasattr(out, "dtype") and hasattr(out, "shape")):
+        raise InvalidInputError(f"out is {_kind(out)}; it must be an array of uint8 {shape}")
+    if out.dtype != np.uint8 or tuple(out.shape) != shape:
+        raise InvalidInputError(
+            f"out is {out.dtype} {tuple(out.shape)}; this picture needs uint8 {shape}"
+        )
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise InvalidInputError("out cannot be written to: it is read-only")
+    return out
 
 
 def file_bytes(file: Any, max_pixels: int) -> bytes:
@@ -202,7 +219,9 @@ def picture_of(
         picture = image
     elif isinstance(image, Image.Image):
         picture = from_pillow(image)
-    elif isinstance(image, str | bytes | os.PathLike) or hasattr(image, "read"):
+    elif isinstance(image, bytes | bytearray | memoryview):
+        picture = read_picture(bytes(image), max_pixels=max_pixels)
+    elif isinstance(image, str | os.PathLike) or hasattr(image, "read"):
         picture = read_picture(image, max_pixels=max_pixels)
     else:
         picture = Picture(image)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from PIL import Image
@@ -41,6 +41,18 @@ from cscodec.rate_control import file_for_target
 from cscodec.restore.reduced import MEASUREMENTS_FOR
 from cscodec.rows import PictureRows, release_pages
 from cscodec.transform.colour import without_alpha
+
+
+class Sized(Protocol):
+    """What has the size of a picture: a header, or what `info` returns."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def channels(self) -> int: ...
+
 
 _REDUCTIONS = {1.0: 1, 1 / 2: 2, 1 / 4: 4, 1 / 8: 8}
 #: Up to here, measurements are kept between the steps that are tried for a target.
@@ -153,11 +165,7 @@ def encode(
         return float(8 * len(data) / num_pixels)
 
     def psnr_of(data: bytes) -> float:
-        parts = container.unpack(data, max_pixels=num_pixels)
-        restoration = Restoration("refine", 4, settings.measurements)
-        restored = DecodingJob(parts, chosen, restoration, workers)
-        pairs = zip(picture.strips(TILE_SIZE), restored.strips(), strict=True)
-        return psnr_db_of_strips((without_alpha(strip), found) for strip, found in pairs)
+        return restored_psnr_db(picture, data, chosen, workers)
 
     ((name, wanted),) = aims
     if name == "target_psnr":
@@ -165,6 +173,22 @@ def encode(
     if name == "target_bpp":
         return file_for_target(file_at, bits_per_pixel, wanted, unit="bits per pixel")
     return file_for_target(file_at, len, wanted, unit="bytes")
+
+
+def restored_psnr_db(image: Any, data: bytes, model: Model, workers: int | None) -> float:
+    """Return the PSNR of what a file restores over the colours of the picture that it was made of.
+
+    Parameters
+    ----------
+    image : array_like or PictureRows
+        As :func:`encode` takes it.
+    """
+    picture = image if isinstance(image, PictureRows) else PictureRows(image)
+    parts = container.unpack(data, max_pixels=picture.shape[0] * picture.shape[1])
+    restoration = Restoration("refine", 4, parts.header.measurements)
+    restored = DecodingJob(parts, model, restoration, workers).strips()
+    pairs = zip(picture.strips(TILE_SIZE), restored, strict=True)
+    return psnr_db_of_strips((without_alpha(strip), found) for strip, found in pairs)
 
 
 def decode(
@@ -250,16 +274,14 @@ def decode(
     if measurements is None:
         measurements = header.measurements
     arguments.whole_number("measurements", measurements, 0, header.measurements, of="this file")
-    reduction = _REDUCTIONS.get(arguments.number("scale", scale))
-    if reduction is None:
-        raise InvalidInputError(f"scale is {scale}; allowed are 1, 1/2, 1/4 and 1/8")
+    reduction = _reduction(scale)
     used = min(0 if preview else measurements, MEASUREMENTS_FOR.get(reduction, measurements))
-    box = arguments.region_within(region, header.width, header.height)
-    x, y, width, height = _reduced(box, reduction)
+    box = _box_of_result(header, region, scale)
+    x, y, width, height = box
     restoration = Restoration(decoder, sparsity, used, reduction)
     job = DecodingJob(parts, chosen, restoration, workers, max_seconds)
-    out = _checked_output(out, (height, width), header.channels)
-    strips = job.strips((x, y, width, height))
+    out = arguments.output_array(out, decoded_shape(header, region, scale))
+    strips = job.strips(box)
     if header.has_alpha:
         strips = _with_alpha(strips, _alpha(parts, reduction)[y : y + height, x : x + width])
     top = 0
@@ -286,20 +308,29 @@ def _alpha(parts: Container, reduction: int) -> Pixels:
     return alpha if reduction == 1 else np.asarray(Image.fromarray(alpha).reduce(reduction))
 
 
-def _checked_output(out: Any, size: tuple[int, int], channels: int) -> Any:
-    shape = size if channels == 1 else (*size, channels)
-    if out is None:
-        return np.empty(shape, np.uint8)
-    if tuple(out.shape) != shape or out.dtype != np.uint8:
-        raise InvalidInputError(
-            f"out is {out.dtype} {tuple(out.shape)}; this picture needs uint8 {shape}"
-        )
-    return out
+def decoded_shape(header: Sized, region: Box | None = None, scale: float = 1.0) -> tuple[int, ...]:
+    """Return the shape of what :func:`decode` returns: (H, W), or (H, W, 2..4).
+
+    Raises
+    ------
+    InvalidInputError
+        If the region or the scale cannot be used.
+    """
+    _, _, width, height = _box_of_result(header, region, scale)
+    return (height, width) if header.channels == 1 else (height, width, header.channels)
 
 
-def _reduced(box: Box, reduction: int) -> Box:
-    """Return the part of a reduced picture that covers a part of the whole one."""
-    x, y, width, height = box
+def _reduction(scale: float) -> int:
+    reduction = _REDUCTIONS.get(arguments.number("scale", scale))
+    if reduction is None:
+        raise InvalidInputError(f"scale is {scale}; allowed are 1, 1/2, 1/4 and 1/8")
+    return reduction
+
+
+def _box_of_result(header: Sized, region: Box | None, scale: float) -> Box:
+    """Return the part of a reduced picture that covers a region of the whole one."""
+    x, y, width, height = arguments.region_within(region, header.width, header.height)
+    reduction = _reduction(scale)
     left, top = x // reduction, y // reduction
     return left, top, -(-(x + width) // reduction) - left, -(-(y + height) // reduction) - top
 

@@ -13,7 +13,8 @@
     │   ├── ModelNotFoundError                no model of that name, path or id
     │   ├── InvalidModelError                 the model file cannot be used
     │   └── ModelMismatchError                the model does not fit the data or the task
-    └── KernelsError                          the installation's fault: no code for this processor
+    ├── KernelsError                          the installation's fault: no code for this processor
+    └── SchedulerError                        a cluster's fault: out of reach, or without workers
 
 Messages name the field or the file, the value found, what is allowed, and what to do.
 """
@@ -73,3 +74,7 @@ class ModelMismatchError(ModelError):
 
 class KernelsError(CscodecError):
     """The compiled kernels are missing, damaged, or not for this processor."""
+
+
+class SchedulerError(CscodecError):
+    """A scheduler that cannot be reached, is lost, or whose workers cannot be used."""

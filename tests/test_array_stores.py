@@ -156,6 +156,10 @@ class TestNumcodecs:
         array[:] = pixels
         np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "a.zarr"))[:], restored)
 
+    def test_other_types_are_refused(self) -> None:
+        with pytest.raises(InvalidInputError, match="dtype float32; allowed is uint8"):
+            numcodecs.get_codec({"id": "cscodec"}).encode(np.zeros((8, 8), np.float32))
+
     def test_order_f_is_refused(self, pixels: Pixels) -> None:
         with pytest.raises(InvalidInputError, match="make it with order 'C'"):
             numcodecs.get_codec({"id": "cscodec"}).encode(np.asfortranarray(pixels))
@@ -173,7 +177,7 @@ class TestWhatPeopleReadWith:
             str(tmp_path / "b.zarr"), shape=pixels.shape, dtype="uint8", chunks=CHUNKS,
             serializer=CscCodec(quality=60), compressors=None,
         )  # fmt: skip
-        dask.from_array(pixels, chunks=CHUNKS).to_zarr(copy)
+        dask.store(dask.from_array(pixels, chunks=CHUNKS), copy, lock=False)
         np.testing.assert_array_equal(copy[:], restored)
         data = cscodec.encode(array, model=plain_model())  # and the encoder reads it by rows
         assert data == cscodec.encode(restored, model=plain_model())

@@ -88,15 +88,15 @@ def written(path: Path, record: str, arrays: dict[str, Any] | None = None) -> Pa
         "[]",
         "7",
         "{}",
-        '{"version": 1}',
-        '{"version": 1, "state": {}, "configuration": {}, "more": 0}',
-        '{"version": 1, "state": {}, "configuration": []}',
-        '{"version": 1, "state": {"a": {"__array__": "b"}}, "configuration": {}}',
-        '{"version": 1, "state": {"a": {"__array__": []}}, "configuration": {}}',
-        '{"version": 1, "state": {"a": {"__array__": -1}}, "configuration": {}}',
-        '{"version": 1, "state": {}, "configuration": {"a": {"__array__": "a"}}}',
-        f'{{"version": 1, "state": {"[" * 30 + "]" * 30}, "configuration": {{}}}}',
-        f'{{"version": 1, "state": {{}}, "configuration": {{"a": {"[" * 30 + "]" * 30}}}}}',
+        '{"version": 2}',
+        '{"version": 2, "state": {}, "configuration": {}, "more": 0}',
+        '{"version": 2, "state": {}, "configuration": []}',
+        '{"version": 2, "state": {"a": {"__array__": "b"}}, "configuration": {}}',
+        '{"version": 2, "state": {"a": {"__array__": []}}, "configuration": {}}',
+        '{"version": 2, "state": {"a": {"__array__": -1}}, "configuration": {}}',
+        '{"version": 2, "state": {}, "configuration": {"a": {"__array__": "a"}}}',
+        f'{{"version": 2, "state": {"[" * 30 + "]" * 30}, "configuration": {{}}}}',
+        f'{{"version": 2, "state": {{}}, "configuration": {{"a": {"[" * 30 + "]" * 30}}}}}',
         "[" * 200_000,
         '{"a":' * 200_000,
         f'{{"version": {"9" * 5000}}}',
@@ -112,7 +112,7 @@ def test_other_records_are_refused(tmp_path: Path, record: str) -> None:
 
 def test_an_array_is_given_out_once(tmp_path: Path) -> None:
     """Or a file of megabytes would become terabytes."""
-    record = {"version": 1, "configuration": {}, "state": [{"__array__": "a"}] * 2}
+    record = {"version": 2, "configuration": {}, "state": [{"__array__": "a"}] * 2}
     path = written(tmp_path / "c", json.dumps(record), {"a": np.zeros(3)})
     with pytest.raises(InvalidInputError, match="not a checkpoint"):
         load_checkpoint(path)
@@ -127,7 +127,7 @@ def test_other_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("cscodec.learning.checkpoint.VERSION", 99)
     save_checkpoint(tmp_path / "c", Checkpoint({}, {}))
     monkeypatch.undo()
-    with pytest.raises(InvalidInputError, match="version is 99; allowed is 1"):
+    with pytest.raises(InvalidInputError, match="version is 99; allowed is 2"):
         load_checkpoint(tmp_path / "c")
 
 

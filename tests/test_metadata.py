@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -164,6 +165,12 @@ def test_orientation_of_any_integer_type_is_applied(kind: int, value: int, order
     assert opened(write_picture(picture, "png")).getexif()[ORIENTATION] == 1
 
 
+def test_an_orientation_that_is_a_text_is_none() -> None:
+    picture = upright(Picture(PIXELS, exif=exif_blocks.block((ORIENTATION, 2, 2, b"6\0"))))
+    assert picture.pixels.shape == PIXELS.shape
+    assert picture.exif == exif_blocks.block((ORIENTATION, 3, 1, 1))
+
+
 @pytest.mark.parametrize("value", [0, 9, 255])
 def test_orientations_that_do_not_exist_are_none(value: int) -> None:
     picture = read_picture(jpeg(orientation_block(value)))
@@ -199,6 +206,14 @@ def test_orientation_in_xmp_alone_is_applied(form: str, format_name: str) -> Non
     assert picture.xmp is not None
     assert b"6" not in picture.xmp
     assert read_picture(write_picture(picture, "png")).pixels.shape == (40, 24, 3)
+
+
+def test_the_own_orientation_of_avif_overrules_xmp() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(PIXELS).save(buffer, "AVIF", xmp=XMP_6)
+    picture = read_picture(buffer.getvalue())
+    assert picture.pixels.shape == PIXELS.shape
+    assert picture.xmp == XMP_6.replace(b'"6"', b'"1"')
 
 
 def test_exif_decides_where_xmp_says_otherwise() -> None:
@@ -276,7 +291,9 @@ GAIN_MAP = (
 
 
 def test_xmp_does_not_point_to_what_is_left_out() -> None:
-    xmp = read_picture(jpeg(b"", xmp=GAIN_MAP)).xmp
+    picture = read_picture(jpeg(b"", xmp=GAIN_MAP))
+    assert "gain maps" in picture.left_out[0]
+    xmp = picture.xmp
     assert xmp is not None
     for gone in (b"hdrgm", b"MotionPhoto", b"HasExtendedXMP", b"GainMap", b"Container"):
         assert gone not in xmp
@@ -356,6 +373,29 @@ def test_what_a_png_has_and_cannot_travel_is_named(
         assert re.search(named, " ".join(left_out))
 
 
+def test_profiles_that_pillow_does_not_read_are_named() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(PIXELS).quantize(16).save(buffer, "GIF")
+    data = buffer.getvalue()
+    at = 13 + 3 * (2 << (data[10] & 7))
+    for name, words in ((b"ICCRGBG1012", "its ICC profile"), (b"XMP DataXMP", "its XMP")):
+        extension = b"!\xff\x0b" + name + b"\x04data\0"
+        assert read_picture(data[:at] + extension + data[at:]).left_out == (words,)
+    assert read_picture(data).left_out == ()
+    header = struct.pack("<IiiHHIIiiII", 124, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + bytes(16)
+    pixel = b"\x01\x02\x03\0"
+    for mark, left_out in (
+        (b"DEBM", ("its ICC profile",)),
+        (b"KNIL", ("its ICC profile",)),
+        (b"BGRs", ()),
+    ):
+        whole = (header + mark).ljust(124, b"\0")
+        start = b"BM" + struct.pack("<IHHI", 14 + len(whole) + 4, 0, 0, 14 + len(whole))
+        picture = read_picture(start + whole + pixel)
+        assert picture.pixels.tolist() == [[[3, 2, 1]]]
+        assert picture.left_out == left_out
+
+
 @pytest.mark.parametrize("suffix", ["bmp", "ppm"])
 def test_formats_without_metadata_say_so(suffix: str) -> None:
     picture = Picture(PIXELS, b"profile", orientation_block(1), XMP_6)
@@ -422,8 +462,36 @@ def test_hostile_xmp_takes_a_time_of_its_length() -> None:
         assert upright(Picture(PIXELS, xmp=hostile)).xmp == hostile
 
 
-def test_directories_that_repeat_one_value_do_not_multiply_it() -> None:
-    many: list[exif_blocks.Tag] = [(tag, 2, 300_000, bytes(4)) for tag in range(0x9000, 0x9400)]
-    data = bytearray(exif_blocks.block((0x8769, 4, 1, many), prefix=b"") + bytes(300_000))
-    block, left_out = gathered(Directories(io.BytesIO(data)), 0)
-    assert left_out == [] or len(block or b"") < 1 << 25
+def repeated(tags: range, size: int) -> bytes:
+    """EXIF each of whose many values is the whole block."""
+    many: list[exif_blocks.Tag] = [(tag, 7, size, bytes(4)) for tag in tags]
+    return exif_blocks.block(*many, (0x8769, 4, 1, many), (0x8825, 4, 1, many), prefix=b"")
+
+
+def test_values_that_repeat_one_another_are_not_multiplied() -> None:
+    # Copied as often as they are named, they would fill 1 GB.
+    size = 1_000_000
+    exif = repeated(range(0x8400, 0x8600), size).ljust(size + 100, b"x")
+    exif += exif_blocks.block(thumbnail=b"thumbnail")
+    tracemalloc.start()
+    try:
+        for suffix in ("tif", "png"):
+            picture = stripped(upright(Picture(PIXELS, exif=exif)), {"gps"})
+            assert np.array_equal(read_picture(write_picture(picture, suffix)).pixels, PIXELS)
+        block, _ = gathered(Directories(io.BytesIO(exif)), 0)
+        assert len(block or b"") < 1 << 25
+        assert tracemalloc.get_traced_memory()[1] < 1 << 28
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "name", "size"),
+    [("jpg", "icc_profile", 17_000_000), ("jpg", "xmp", 70_000), ("png", "icc_profile", 1_100_000)],
+)
+def test_metadata_too_large_for_a_format_are_named(suffix: str, name: str, size: int) -> None:
+    data = np.random.default_rng(0).bytes(size)
+    picture = Picture(PIXELS).but(**{name: data})
+    assert f"{size:,} bytes" in fitted(picture, suffix).left_out[0]
+    again = read_picture(write_picture(picture, suffix))
+    assert getattr(again, name) is None

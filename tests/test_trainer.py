@@ -236,11 +236,12 @@ def interrupted(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Che
         ("unfinished learner parameters rho", 14.0, "begun with the parameters of this run"),
         ("unfinished learner metric", np.zeros((99, 64), np.float32), r"metric is float32 \(99"),
         ("unfinished learner random state state", -1, "random.state.state is -1"),
-        ("unfinished corpus", [], "corpus is of type list"),
-        ("unfinished corpus offset", -5, "corpus.offset is -5"),
-        ("unfinished corpus window", -2, "corpus.window is -2"),
-        ("unfinished corpus visit", 2**300, "corpus.visit is a whole number of 301 bits"),
-        ("unfinished corpus skipped", {"a.png": []}, "skipped.a.png is of type list"),
+        ("unfinished positions", {}, "positions is of type dict"),
+        ("unfinished positions", [], r"positions is of type list; allowed is a list of 1\.\.1"),
+        ("unfinished positions 0 offset", -5, "positions.0.offset is -5"),
+        ("unfinished positions 0 window", -2, "positions.0.window is -2"),
+        ("unfinished positions 0 visit", 2**300, "positions.0.visit is a whole number of 301 bits"),
+        ("unfinished positions 0 skipped", {"a.png": []}, "skipped.a.png is of type list"),
     ],
 )
 def test_checkpoints_of_other_contents_are_refused(

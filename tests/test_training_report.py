@@ -13,8 +13,10 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
+from cscodec.choices import DECODERS
+from cscodec.evaluation.metrics import psnr_db
 from cscodec.evaluation.training_report import render_report, tile_patches, write_report
-from cscodec.model import Model, System
+from cscodec.model import Model, System, load_model
 
 HISTORY = [
     {"iteration": 10, "psnr_db": 30.0, "ssim": 0.9},
@@ -47,6 +49,11 @@ def model() -> Model:
 @pytest.fixture(scope="module")
 def page(model: Model, gray_photo: npt.NDArray[np.uint8]) -> str:
     return render_report(model, [gray_photo[:64, :64], gray_photo[200:264, 300:380]])
+
+
+def picture_of(data: str) -> npt.NDArray[np.uint8]:
+    with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+        return np.asarray(picture.convert("L"))
 
 
 class _Balance(HTMLParser):
@@ -89,6 +96,42 @@ def test_page_has_every_part(page: str, model: Model) -> None:
     assert model.model_id.hex() in page
 
 
+def test_each_crop_says_how_close_it_is(page: str, gray_photo: npt.NDArray[np.uint8]) -> None:
+    captions = re.findall(r"<figcaption>(\w+): ([\d.]+) dB</figcaption>", page)
+    assert [decoder for decoder, _ in captions] == [*DECODERS] * 2
+    pictures = re.findall(
+        r'data:image/webp;base64,([^"]+)"[^>]*alt="(?:original|linear:[^"]+)"', page
+    )
+    for index in (0, 2):
+        original, restored = map(picture_of, pictures[index : index + 2])
+        found = captions[len(DECODERS) * index // 2 + DECODERS.index("linear")]
+        assert float(found[1]) == pytest.approx(psnr_db(original, restored), abs=0.006)
+
+
+def test_all_measurements_are_exact(gray_photo: npt.NDArray[np.uint8]) -> None:
+    """Also in the table, where the mean over such planes stands as 99 dB."""
+    system = load_model("photo").luma
+    metadata = {"results": {"held_out": {"luma": {"linear": {"psnr_db": 99.0, "ssim": 1.0}}}}}
+    page = render_report(Model("all", system, system, metadata=metadata), [gray_photo[:32, :32]])
+    assert "<figcaption>linear: exact</figcaption>" in page
+    assert "<td>exact</td>" in page
+    assert "99.00" not in page
+
+
+def test_the_command_is_the_one_that_was_typed(model: Model) -> None:
+    assert "-o m.safetensors" in render_report(model, [])
+    typed = render_report(model, [], command="cscodec train 'a b' -o <x>")
+    assert "<pre>cscodec train &#x27;a b&#x27; -o &lt;x&gt;</pre>" in typed
+    assert "m.safetensors" not in typed
+
+
+def test_a_run_of_one_iteration_can_be_read(model: Model) -> None:
+    history = {"luma": HISTORY[:1]}
+    metadata = {**model.metadata, "results": {"history": history}}
+    page = render_report(Model("short", model.luma, model.luma, metadata=metadata), [])
+    assert "PSNR, dB while it learned" in page
+
+
 def test_text_is_escaped(page: str) -> None:
     assert "<b>bold" not in page
     assert "CC0 &amp; others" in page
@@ -97,8 +140,7 @@ def test_text_is_escaped(page: str) -> None:
 
 def test_first_crop_is_the_plane(page: str, gray_photo: npt.NDArray[np.uint8]) -> None:
     data = re.findall(r'data:image/webp;base64,([^"]+)"[^>]*alt="original"', page)[0]
-    with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
-        np.testing.assert_array_equal(np.asarray(picture.convert("L")), gray_photo[:64, :64])
+    np.testing.assert_array_equal(picture_of(data), gray_photo[:64, :64])
 
 
 def test_chroma_has_a_section_if_it_has_a_system(model: Model) -> None:

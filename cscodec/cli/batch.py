@@ -6,9 +6,10 @@ so that any ``concurrent.futures.Executor`` can run it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ import typer
 from cscodec.cli import console, files
 from cscodec.cli.options import format_bytes
 from cscodec.cli.plan import Job, Plan, Refusal
+from cscodec.errors import CscodecError
 
 #: What is reported of one file. ``source_bytes`` and ``num_bytes`` are the sizes of input and
 #: output, ``warnings`` is a list of lines, and ``error`` and ``exit_code`` are there if it failed.
@@ -48,7 +50,14 @@ class Reporting:
 
 
 def run(
-    plan: Plan, work: Work, reporting: Reporting, *, workers: int | None, dry_run: bool, force: bool
+    plan: Plan,
+    work: Work,
+    reporting: Reporting,
+    *,
+    workers: int | None,
+    dry_run: bool,
+    force: bool,
+    scheduler: str | None = None,
 ) -> None:
     """Do all jobs, say how each went, and exit with what that amounts to.
 
@@ -60,6 +69,8 @@ def run(
         Say what would be done instead of doing it.
     force : bool
         Outputs that exist may be replaced.
+    scheduler : str or None
+        Where to work, as `open_scheduler` takes it, instead of in this process.
 
     Raises
     ------
@@ -73,10 +84,13 @@ def run(
     at_a_time = max(1, min(len(plan.jobs), workers))
     if dry_run:
         work, at_a_time = _DryRun(force), 1
-    executor = ThreadPoolExecutor(at_a_time, thread_name_prefix="cscodec-files")
     report.begin()
     try:
-        _run_jobs(plan.jobs, work, workers // at_a_time, executor, report)
+        if scheduler is None or dry_run:
+            executor = ThreadPoolExecutor(at_a_time, thread_name_prefix="cscodec-files")
+            _run_jobs(plan.jobs, work, workers // at_a_time, executor, report)
+        else:
+            _run_elsewhere(plan.jobs, work, scheduler, report, force)
     except BaseException:  # Ctrl-C, or a termination
         report.end(interrupted=True)
         raise
@@ -97,7 +111,7 @@ def _run_jobs(
             future.add_done_callback(finished.put)
         for _ in console.with_progress(range(len(jobs)), len(jobs), report.words.label):
             future = finished.get()
-            report.add(futures[future], future.result())
+            report.add(futures[future], _outcome(futures[future], future))
     except BaseException:  # Ctrl-C, or a termination: what was written is told
         executor.shutdown(wait=False, cancel_futures=True)
         wait(futures, _GRACE_S)
@@ -107,6 +121,49 @@ def _run_jobs(
                 report.add(futures[future], future.result())
         raise
     executor.shutdown()
+
+
+def _outcome(job: Job, future: Future[Record]) -> Record:
+    error = future.exception()  # of the scheduler: its own failures are records
+    return failure(job.source, error) if isinstance(error, Exception) else future.result()
+
+
+def _run_elsewhere(
+    jobs: Sequence[Job], work: Work, address: str, report: _Report, force: bool
+) -> None:
+    """Do jobs by the workers of a scheduler.
+
+    Outputs that exist are refused before, so that a worker may replace what another, since lost,
+    has written of the same job.
+    """
+    from cscodec.scheduler import open_scheduler
+
+    free = []
+    for job in jobs:
+        if files.STREAM in (job.source, job.target):
+            raise typer.BadParameter("--scheduler: workers have no standard input and output")
+        try:
+            files.check_target(job.target, force)
+            free.append(job)
+        except CscodecError as error:
+            report.add(job, failure(job.source, error))
+    with open_scheduler(address) as scheduler:
+        # It holds the model: workers get it from each other, not with every file.
+        shared = scheduler.submit(_Elsewhere, work, os.getcwd(), name="settings")
+        _run_jobs(free, shared, 1, scheduler.executor(report.words.label), report)
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """What is done for each file by a worker, who may be in another folder than we are."""
+
+    work: Any
+    folder: str
+
+    def __call__(self, job: Job, workers: int) -> Record:
+        there = Job(*(os.path.join(self.folder, name) for name in (job.source, job.target)))
+        record = replace(self.work, force=True)(there, workers)
+        return {**record, "input": job.source, "output": job.target}
 
 
 def attempt(work: Work, job: Job, workers: int) -> Record:

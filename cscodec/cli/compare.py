@@ -72,6 +72,7 @@ def compare(
     model: Annotated[
         str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
     ] = "photo",
+    tune: options.TuneName = "visual",
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
     workers: options.Workers = None,
     force: options.Force = False,
@@ -96,7 +97,7 @@ def compare(
     found = pictures.find(inputs, recursive)
     run = _Run(
         names,
-        {"model": load_model(model), "max_pixels": max_pixels},
+        {"model": load_model(model), "tune": tune, "max_pixels": max_pixels},
         aim,
         len(found.files),
         curves=curves and report is not None,
@@ -288,7 +289,7 @@ class _Run:
         elif as_csv:
             console.show(self.csv().rstrip("\n"))
         else:
-            means = self.means() if self.num_pictures > 1 else []
+            means = self.means() if len(self.shown) > 1 else []
             heads = ["picture", "codec", "bytes", "bpp", "PSNR", "SSIM", "encode s", "decode s", ""]
             table = [
                 [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import partial
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +17,11 @@ from cscodec.cli.encode import SUFFIX
 from cscodec.cli.plan import Job, Outputs, plan
 from cscodec.errors import InvalidInputError
 from cscodec.layout import DEFAULT_MAX_PIXELS
+
+if TYPE_CHECKING:
+    from cscodec.arrays import Pixels
+    from cscodec.describe import Info
+    from cscodec.images import Picture
 
 
 def decode(
@@ -58,6 +66,7 @@ def decode(
         float | None,
         typer.Option("--max-seconds", metavar="S", help="Give up on a file that takes longer."),
     ] = None,
+    scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -95,6 +104,7 @@ def decode(
         workers=workers,
         dry_run=dry_run,
         force=force,
+        scheduler=scheduler,
     )
 
 
@@ -142,18 +152,15 @@ class Decoder:
 
     def __call__(self, job: Job, workers: int) -> dict[str, Any]:
         import cscodec
-        from cscodec.images import Picture, fitted, stripped, write_picture
 
         started = time.perf_counter()
         files.check_target(job.target, self.force)
         data = files.read_stream(job.source, self.reading["max_pixels"])
-        pixels = cscodec.decode(data, **self.settings, **self.reading, workers=workers)
         found = cscodec.info(data, **self.reading)
         finish = self.finish
-        picture = Picture(pixels, found.icc_profile, found.exif, found.xmp)
-        picture = fitted(stripped(picture, finish.strip), finish.suffix, finish.background)
-        encoded = write_picture(picture, finish.suffix)
-        files.write_bytes(job.target, encoded, self.force)
+        decode = partial(cscodec.decode, data, **self.settings, **self.reading, workers=workers)
+        written = self._in_parts(job.target, found, decode)
+        picture, num_bytes = written or self._whole(job.target, found, decode)
         if finish.preserve:
             files.copy_times(job.source, job.target)
         height, width, *channels = picture.pixels.shape
@@ -170,10 +177,54 @@ class Decoder:
             "missing": list(found.missing),
             "warnings": warnings,
             "source_bytes": len(data),
-            "num_bytes": len(encoded),
+            "num_bytes": num_bytes,
             "decoder": self.settings["decoder"],
             "seconds": time.perf_counter() - started,
         }
+
+    def _whole(
+        self, target: str, found: Info, decode: Callable[..., Pixels]
+    ) -> tuple[Picture, int]:
+        """Decode a picture, then write it; return it as it was written, and the bytes."""
+        from cscodec.images import write_picture
+
+        picture = self._finished(decode(), found)
+        encoded = write_picture(picture, self.finish.suffix)
+        files.write_bytes(target, encoded, self.force)
+        return picture, len(encoded)
+
+    def _in_parts(
+        self, target: str, found: Info, decode: Callable[..., Pixels]
+    ) -> tuple[Picture, int] | None:
+        """Write a large picture while it is decoded, if its format lets us; else return None."""
+        import numpy as np
+
+        from cscodec.codec import decoded_shape
+        from cscodec.images.large import can_be_written_in_parts, written_rows
+
+        shape = decoded_shape(found, self.settings["region"], self.settings["scale"])
+        is_file = target != files.STREAM and not files.is_special(target)
+        if not can_be_written_in_parts(self.finish.suffix, shape, can_seek=is_file):
+            return None
+        no_pixels = np.broadcast_to(np.uint8(0), shape)  # which take no memory
+        picture = self._finished(no_pixels, found)
+        if picture.pixels is not no_pixels:  # they would have to be turned
+            return None
+
+        def write(file: IO[bytes]) -> None:
+            with written_rows(file, self.finish.suffix, picture) as rows:
+                decode(out=rows)
+
+        files.write_with(write, target, self.force)
+        return picture, os.path.getsize(target) if is_file else math.prod(shape)
+
+    def _finished(self, pixels: Pixels, found: Info) -> Picture:
+        from cscodec.images import Picture, fitted, stripped
+
+        picture = Picture(pixels, found.icc_profile, found.exif, found.xmp)
+        return fitted(
+            stripped(picture, self.finish.strip), self.finish.suffix, self.finish.background
+        )
 
 
 def _describe(record: batch.Record) -> str:

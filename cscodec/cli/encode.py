@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,6 @@ from cscodec.choices import Subsampling
 from cscodec.cli import batch, files, options
 from cscodec.cli.plan import Job, Outputs, plan
 from cscodec.layout import DEFAULT_MAX_PIXELS
-
-if TYPE_CHECKING:
-    from cscodec.arrays import Pixels
-    from cscodec.model import Model
 
 DEFAULT_QUALITY = 75.0
 SUFFIX = ".csc"
@@ -66,6 +62,7 @@ def encode(
     strip: options.Strip = None,
     preserve: options.Preserve = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
+    scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -112,6 +109,7 @@ def encode(
         workers=workers,
         dry_run=dry_run,
         force=force,
+        scheduler=scheduler,
     )
 
 
@@ -162,8 +160,10 @@ class Encoder:
             "bits_per_pixel": bits_per_pixel(len(data), picture.pixels.shape),
         }
         if "target_psnr" in self.settings:
+            from cscodec.codec import restored_psnr_db
+
             model = self.settings["model"]
-            record["psnr_db"] = _reached_psnr_db(picture.pixels, data, model, workers)
+            record["psnr_db"] = restored_psnr_db(picture.pixels, data, model, workers)
         files.write_bytes(job.target, data, self.force)
         if self.preserve:
             files.copy_times(job.source, job.target)
@@ -174,15 +174,6 @@ class Encoder:
                 "original: keep that, or choose a lower quality"
             )
         return record | {"seconds": time.perf_counter() - started}
-
-
-def _reached_psnr_db(pixels: Pixels, data: bytes, model: Model, workers: int) -> float:
-    import cscodec
-    from cscodec.evaluation.metrics import psnr_db
-    from cscodec.transform.colour import without_alpha
-
-    restored = cscodec.decode(data, model=model, max_pixels=pixels.size, workers=workers)
-    return psnr_db(without_alpha(pixels), without_alpha(restored))  # which is lossless
 
 
 def _describe(record: batch.Record) -> str:

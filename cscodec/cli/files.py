@@ -8,14 +8,14 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import typer
 
-from cscodec.atomic import write_whole
+from cscodec.atomic import whole_file
 from cscodec.cli import console
 from cscodec.cli.console import OutputExistsError
 from cscodec.errors import InvalidInputError
@@ -157,7 +157,16 @@ def check_target(target: str, force: bool) -> None:
 
 
 def write_bytes(target: str, data: bytes, force: bool) -> None:
-    """Write an output whole or not at all, making the folders above it.
+    """Write an output at once: see :func:`write_with`."""
+
+    def write(file: IO[bytes]) -> None:
+        file.write(data)
+
+    write_with(write, target, force)
+
+
+def write_with(write: Callable[[IO[bytes]], None], target: str, force: bool) -> None:
+    """Have an output written, whole or not at all, making the folders above it.
 
     It is written, flushed to the disk and then given its name; permissions follow the umask, or
     those of the file that is replaced.
@@ -177,14 +186,16 @@ def write_bytes(target: str, data: bytes, force: bool) -> None:
         if target == STREAM:
             if sys.stdout is None:
                 raise InvalidInputError("standard output is closed")
-            sys.stdout.buffer.write(data)
+            write(sys.stdout.buffer)
             sys.stdout.buffer.flush()
         elif is_special(target):  # /dev/null must stay what it is
-            Path(target).write_bytes(data)
+            with open(target, "wb") as file:
+                write(file)
         else:
             check_target(target, force)
             os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
-            write_whole(target, data, replace=force)
+            with whole_file(target, replace=force) as file:
+                write(file)
     except FileExistsError as error:
         raise OutputExistsError(f"{target}: {_EXISTS}") from error
     except OSError as error:

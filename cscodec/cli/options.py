@@ -48,6 +48,14 @@ Workers = Annotated[
     int | None,
     typer.Option("-j", "--workers", min=1, metavar="N", help="Threads; all CPUs by default."),
 ]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on a Dask cluster: its scheduler's address, or local:N for N processes here.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Report on standard output as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
 Verbose = Annotated[

@@ -12,7 +12,14 @@ import typer
 
 from cscodec.cli import batch, console, files, options
 from cscodec.errors import InvalidInputError
-from cscodec.learning.options import METHODS, STATISTICS, UPDATES, RunSettings, TrainingOptions
+from cscodec.learning.options import (
+    METHODS,
+    SHARDED,
+    STATISTICS,
+    UPDATES,
+    RunSettings,
+    TrainingOptions,
+)
 
 if TYPE_CHECKING:
     from cscodec.learning.trainer import Progress
@@ -57,11 +64,23 @@ def train(
     ] = _USUAL.gamma,
     rho: Annotated[float, typer.Option(help="Power of the forgetting factor.")] = _USUAL.rho,
     batch_size: Annotated[
-        int, typer.Option(metavar="N", help="Patches per dictionary iteration.")
-    ] = _USUAL.batch_size,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help=f"Patches per dictionary iteration; {_USUAL.batch_size}, with shards "
+            f"{SHARDED['batch_size']}.",
+        ),
+    ] = None,
     dictionary_iterations: Annotated[
-        int, typer.Option(metavar="N", help="Per sensing matrix.")
-    ] = _USUAL.dictionary_iterations,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help=f"Per sensing matrix; {_USUAL.dictionary_iterations}, with shards "
+            f"{SHARDED['dictionary_iterations']}.",
+        ),
+    ] = None,
     outer_iterations: Annotated[
         int, typer.Option(metavar="N", help="Sensing matrices.")
     ] = _USUAL.outer_iterations,
@@ -77,6 +96,15 @@ def train(
             metavar="|".join(UPDATES), help="Of atoms: the minimiser, or the paper's formula."
         ),
     ] = _USUAL.update,
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Parts of the pictures that are coded apart; 1, with --scheduler "
+            f"{SHARDED['shards']}.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Of every random choice.")] = _USUAL.seed,
     iterations: Annotated[
         int | None, typer.Option(metavar="N", help="Rounds of a batch method.")
@@ -133,6 +161,7 @@ def train(
     max_pixels: Annotated[
         int, typer.Option(min=1, metavar="N", help="Skip larger pictures.")
     ] = _SETTINGS.max_pixels,
+    scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -142,6 +171,8 @@ def train(
     One picture in 16 is held out; what each decoder reaches on those is printed at the end and
     recorded in the model, with the command, the configuration and the licence.
     """
+    is_sharded = bool(scheduler) if shards is None else shards > 1
+    usual = {**vars(_USUAL), **(SHARDED if is_sharded and method == "online" else {})}
     chosen = TrainingOptions(
         method=method,
         measurements=measurements,
@@ -149,11 +180,12 @@ def train(
         sparsity=sparsity,
         gamma=gamma,
         rho=rho,
-        batch_size=batch_size,
-        dictionary_iterations=dictionary_iterations,
+        batch_size=batch_size or usual["batch_size"],
+        dictionary_iterations=dictionary_iterations or usual["dictionary_iterations"],
         outer_iterations=outer_iterations,
         statistics=statistics,
         update=update,
+        shards=shards or usual["shards"],
         iterations=iterations,
         patches=patches,
         parameters=dict(map(_parse_parameter, parameter or [])),
@@ -170,6 +202,7 @@ def train(
         checkpoint_every=checkpoint_every,
         resume=resume,
         max_pixels=max_pixels,
+        scheduler=scheduler,
     )
     try:
         chosen.check()
@@ -283,7 +316,7 @@ def _write_report(
 ) -> None:
     from cscodec.evaluation.training_report import write_report
     from cscodec.learning.corpus import list_pictures, split_pictures
-    from cscodec.learning.trainer import VALIDATION_SIDE
+    from cscodec.learning.pictures import VALIDATION_SIDE
     from cscodec.learning.validation import read_planes
 
     _, held_out = split_pictures(list_pictures(folders))

@@ -15,7 +15,7 @@ from cscodec.arrays import Pixels
 from cscodec.evaluation.charts import Better, Series, line_chart, palette, themed
 from cscodec.evaluation.comparison import Comparison, Row, mean_curves, mean_row
 from cscodec.evaluation.metrics import db_text
-from cscodec.evaluation.pages import Html, data_uri, part, render, script_json, table
+from cscodec.evaluation.pages import LONGEST_SIDE, Html, data_uri, part, render, script_json, table
 from cscodec.evaluation.rate_distortion import Point
 
 PAGE_NAME = "index.html"
@@ -24,7 +24,7 @@ PAGE_NAME = "index.html"
 ALL_SHOWN, MOST_SHOWN, LEAST_SHOWN = 12_000_000, 2_000_000, 250_000
 
 _HEADS = (
-    "Codec", "File, KB", "Bits per pixel", "PSNR, dB", "SSIM", "Seconds to write", "to read",
+    "Codec", "File, KB", "PSNR, dB", "SSIM", "Bits per pixel", "Seconds to write", "to read",
 )  # fmt: skip
 _ABOUT = """<ul>
 <li><b>PSNR</b> and <b>SSIM</b> say how close to the original a picture is: more is closer. PSNR
@@ -110,7 +110,7 @@ def render_page(
 def _view(name: str, comparison: Comparison, room: int) -> dict[str, Any]:
     height, width = comparison.original.shape[:2]
     shrink = min(1.0, (room / (height * width)) ** 0.5)
-    rows, columns = max(1, int(height * shrink)), max(1, int(width * shrink))
+    rows, columns = (max(1, min(int(side * shrink), LONGEST_SIDE)) for side in (height, width))
     top, left = (height - rows) // 2, (width - columns) // 2
 
     def middle(pixels: Pixels) -> str:
@@ -121,7 +121,8 @@ def _view(name: str, comparison: Comparison, room: int) -> dict[str, Any]:
     for row, coded in zip(comparison.rows(), comparison.coded.values(), strict=True):
         label = f"{_kilobytes(row['num_bytes'])} KB, {db_text(row['psnr_db'], ' dB')}"
         images.append({"name": row["codec"], "label": label, "src": middle(coded.pixels)})
-    note = f"The middle {columns} × {rows} of {width} × {height} pixels." if shrink < 1 else ""
+    is_whole = (rows, columns) == (height, width)
+    note = "" if is_whole else f"The middle {columns} × {rows} of {width} × {height} pixels."
     return {"name": name, "width": columns, "height": rows, "note": note, "images": images}
 
 
@@ -196,9 +197,9 @@ def _table(rows: Sequence[Row], by_quality: bool) -> str:
         dot = f'<span class="dot" style="background:{colors[row["codec"]]}"></span>'
         texts = {
             "num_bytes": _kilobytes(row["num_bytes"]),
-            "bits_per_pixel": f"{row['bits_per_pixel']:.3f}",
             "psnr_db": db_text(row["psnr_db"]),
             "ssim": "-" if row["ssim"] is None else f"{row['ssim']:.4f}",
+            "bits_per_pixel": f"{row['bits_per_pixel']:.3f}",
             "encode_s": f"{row['encode_s']:.2f}",
             "decode_s": f"{row['decode_s']:.2f}",
         }

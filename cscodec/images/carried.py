@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 from typing import IO
 
 import numpy as np
 from PIL import Image
 
+from cscodec.images import xmp as xmp_properties
 from cscodec.images.directories import Directories
 from cscodec.images.exif import Exif, gathered, resolution_fields
 from cscodec.images.headers import colour_description, jpeg_2000_metadata
@@ -16,6 +18,7 @@ from cscodec.images.picture import Picture
 #: Texts of PNG in which ImageMagick and others store other things, as hexadecimal digits.
 _RAW_PROFILES = {"exif": "exif", "APP1": "exif", "xmp": "xmp", "icc": "icc_profile"}
 _RAW_PROFILES |= {"icm": "icc_profile"}
+_GIF_EXTENSIONS = {b"!\xff\x0bICCRGBG1012": "its ICC profile", b"!\xff\x0bXMP DataXMP": "its XMP"}
 _XMP_PREFIX = b"http://ns.adobe.com/xap/1.0/\0"
 _EXTENDED_XMP = b"http://ns.adobe.com/xmp/extension/\0"
 
@@ -35,6 +38,8 @@ def carried_metadata(image: Image.Image, file: IO[bytes]) -> Picture:
         extra = jpeg_2000_metadata(file)
     for name, value in extra.items():
         found[name] = found[name] or value
+    if image.format == "AVIF" and found["xmp"]:  # which its own orientation overrules
+        found["xmp"] = xmp_properties.take_orientation(xmp_properties.as_utf8(found["xmp"]))[1]
     if image.format == "TIFF":
         found["exif"], damaged = gathered(Directories(file), image.tell())
         left_out += [f"damaged EXIF tags ({_numbers(damaged)})"] if damaged else []
@@ -48,6 +53,7 @@ def _not_carried(image: Image.Image, file: IO[bytes]) -> list[str]:
     names = []
     if description := colour_description(image, file):
         names.append(description)
+    names += _unread(image.format or "", file)
     if image.format == "MPO" and getattr(image, "n_frames", 1) > 1:
         names.append("the other pictures in it, such as a gain map or a preview")
     if image.format in ("JPEG", "MPO"):
@@ -66,8 +72,22 @@ def _not_carried(image: Image.Image, file: IO[bytes]) -> list[str]:
     return names
 
 
+def _unread(kind: str, file: IO[bytes]) -> list[str]:
+    """Name metadata of GIF and BMP files that Pillow does not look for."""
+    file.seek(0)
+    if kind == "GIF":
+        data = file.read()
+        return [name for mark, name in _GIF_EXTENSIONS.items() if mark in data]
+    if kind == "BMP":
+        header = file.read(14 + 60)
+        has_profile = header[14] == 124 and header[14 + 56 :] in (b"KNIL", b"DEBM")
+        return ["its ICC profile"] if has_profile else []
+    return []
+
+
 def _is_known_text(key: str) -> bool:
-    return key == "XML:com.adobe.xmp" or key.startswith("Raw profile type ")
+    """Whether a text of PNG travels otherwise, or only says when its file was written."""
+    return key.startswith(("XML:com.adobe.xmp", "Raw profile type ", "date:"))
 
 
 def _raw_profiles(image: Image.Image) -> dict[str, bytes]:
@@ -103,7 +123,7 @@ def with_resolution(
         return exif
     if exif is None:
         return Exif.of(resolution_fields("<", pixels_per_inch)).tobytes()
-    with suppress(ValueError):  # damaged EXIF is another's concern
+    with suppress(ValueError, struct.error):  # damaged EXIF is another's concern
         block = Exif(exif)
         block.set_resolution(pixels_per_inch)
         return block.tobytes()

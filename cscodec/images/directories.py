@@ -17,6 +17,7 @@ DIRECTORIES = (EXIF_DIRECTORY, GPS_DIRECTORY, INTEROPERABILITY_DIRECTORY)
 BYTE, ASCII, SHORT, LONG, RATIONAL, UNDEFINED = 1, 2, 3, 4, 5, 7
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4}
 _BIG_SIZES = {16: 8, 17: 8, 18: 8}
+_MOST_ENTRIES = 0xFFFF  #: which a BigTIFF could exceed
 _NUMBERS = {1: "B", 3: "H", 4: "I", 6: "b", 7: "B", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q"}
 _NUMBERS |= {18: "Q", 5: "II", 10: "ii"}
 _SIGNATURES = {b"II*\0": ("<", False), b"MM\0*": (">", False)}
@@ -67,6 +68,8 @@ class Directories:
         """
         width, counts = (20, "Q") if self.is_big else (12, "H")
         (number,) = self._unpack(counts, offset)
+        if number > _MOST_ENTRIES:
+            raise ValueError(f"a directory of {number} entries")
         start = offset + struct.calcsize(counts)
         table = self._bytes(start, number * width)
         entries = {}
@@ -95,10 +98,16 @@ class Directories:
         """Return the offset that is stored at a place."""
         return int(self._unpack("Q" if self.is_big else "I", place)[0])
 
-    def field(self, entry: Entry) -> Field:
-        """Return a tag's value. Raises ``ValueError`` if it is not whole, or of an unknown kind."""
+    def check(self, entry: Entry) -> None:
+        """Raise ``ValueError`` if a value is not whole, or of an unknown kind."""
         if not entry.size:
             raise ValueError(f"a value is of the unknown kind {entry.kind}, or empty")
+        if entry.place + entry.size > self.length:
+            raise ValueError(f"a value at {entry.place} is not whole")
+
+    def field(self, entry: Entry) -> Field:
+        """Return a tag's value; raises what :meth:`check` raises."""
+        self.check(entry)
         return Field(entry.kind, entry.number, self._bytes(entry.place, entry.size))
 
     def numbers(self, entry: Entry) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from fractions import Fraction
 
@@ -81,14 +81,15 @@ class Exif:
     def take_orientation(self) -> int:
         """Return the orientation, 1..8, or 0 if there is none, and set it to 1."""
         entry = self.first.get(ORIENTATION)
-        if entry is None or not (values := self._numbers(entry)):
+        if entry is None:
             return 0
+        (value, *_) = self._numbers(entry) or (0,)
         # As one SHORT, which it should be: not all readers take it for a number otherwise.
         upright = struct.pack(f"{self.order}HIHH", SHORT, 1, 1, 0)
-        if (entry.kind, entry.number, values[0]) != (SHORT, 1, 1):
+        if (entry.kind, entry.number, value) != (SHORT, 1, 1):
             self.block[entry.at + 2 : entry.at + 12] = upright
             self._parse()
-        return values[0] if 1 <= values[0] <= 8 else 1
+        return value if 1 <= value <= 8 else 1
 
     def drop_thumbnail(self) -> None:
         """Remove the second directory and the picture in it, which is neither turned nor cut."""
@@ -105,8 +106,7 @@ class Exif:
                 if start in entries and length in entries:
                     at, size = (self._numbers(entries[tag]) for tag in (start, length))
                     dead += [(a, a + b) for a, b in zip(at, size, strict=False)]
-            for first, last in dead:
-                self._clear(max(first, end), last)
+            self._clear((max(first, end), last) for first, last in dead)
         self.block = self.block[: max(end, len(self.block.rstrip(b"\0")))]
         self._parse()
 
@@ -149,29 +149,34 @@ class Exif:
         if GPS_DIRECTORY not in self.first:
             return
         with suppress(ValueError):
-            entries, next_at = self.directories.directory(self._offset(self.first[GPS_DIRECTORY]))
-            for entry in entries.values():
-                self._clear(entry.place, entry.place + entry.size)
-            self._clear(self._offset(self.first[GPS_DIRECTORY]), next_at + 4)
+            offset = self._offset(self.first[GPS_DIRECTORY])
+            entries, next_at = self.directories.directory(offset)
+            dead = [(entry.place, entry.place + entry.size) for entry in entries.values()]
+            self._clear([(offset, next_at + 4), *dead])
         fields = self.fields()
         fields.pop(GPS_DIRECTORY, None)
         self._rewrite(fields)
 
     def fields(self) -> dict[int, Field]:
-        """Return the fields of the first directory that are whole and lead somewhere."""
+        """Return the fields of the first directory that are whole and lead somewhere.
+
+        Where they repeat one another's bytes, only so many as have twice the block's size.
+        """
         found = {}
+        room = 2 * len(self.block)
         for tag, entry in self.first.items():
+            room -= entry.size
             with suppress(ValueError):
-                field = self.directories.field(entry)
                 if tag in DIRECTORIES:
                     self._check_directory(self._offset(entry))
-                found[tag] = field
+                if room >= 0:
+                    found[tag] = self.directories.field(entry)
         return found
 
     def _rewrite(self, fields: Fields) -> None:
         """Replace the first directory; the second, which it led to, goes."""
         self.drop_thumbnail()
-        self._clear(self.directories.first, self._next_at + 4)
+        self._clear([(self.directories.first, self._next_at + 4)])
         self.block += bytes(len(self.block) % 2)
         at = len(self.block)
         self.block[4:8] = struct.pack(f"{self.order}I", at)
@@ -180,7 +185,7 @@ class Exif:
 
     def _check_directory(self, offset: int) -> None:
         for tag, entry in self.directories.directory(offset)[0].items():
-            self.directories.field(entry)
+            self.directories.check(entry)
             if tag in DIRECTORIES:
                 self.directories.directory(self._offset(entry))
 
@@ -223,10 +228,14 @@ class Exif:
                 struct.pack_into(self.order + each, self.block, entry.place, value)
                 self._parse()
 
-    def _clear(self, first: int, last: int) -> None:
-        last = min(last, len(self.block))
-        if first < last:
-            self.block[first:last] = bytes(last - first)
+    def _clear(self, parts: Iterable[tuple[int, int]]) -> None:
+        """Write zeros from first to last place of each part, every byte once."""
+        at = 0
+        for first, last in sorted(parts):
+            first, last = max(first, at), min(last, len(self.block))
+            if first < last:
+                self.block[first:last] = bytes(last - first)
+                at = last
 
 
 def resolution_fields(order: str, pixels_per_inch: tuple[float, float]) -> dict[int, Field]:

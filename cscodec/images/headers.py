@@ -125,6 +125,26 @@ def _unknown(reason: str) -> int:
     raise ValueError(f"the depth of its samples is not known: {reason}")
 
 
+def check_one_picture(image: Image.Image, bits: int, file: IO[bytes]) -> None:
+    """Refuse a file of several PBM, PGM or PPM pictures, of which Pillow opens the first.
+
+    Raises
+    ------
+    Unsupported
+        If another begins where the first, not loaded yet, ends.
+    """
+    file.seek(0)
+    bits_per_pixel = {b"P4": 1, b"P5": 8, b"P6": 24}.get(file.read(2))
+    tiles = getattr(image, "tile", [])
+    if image.format != "PPM" or bits_per_pixel is None or len(tiles) != 1:
+        return
+    width, height = image.size
+    row = (width * bits_per_pixel + 7) // 8 * (2 if bits > 8 else 1)
+    file.seek(tiles[0].offset + height * row)
+    if re.match(rb"P[1-6]\s", file.read(3)):
+        raise Unsupported("several pictures, one after the other; write each to a file first")
+
+
 def _words(file: IO[bytes]) -> Iterator[bytes]:
     """Yield the words of a text, without comments, which go from # to the end of a line."""
     rest = b""  # the beginning of a word or a comment that goes on

@@ -33,12 +33,13 @@ def upright(picture: Picture) -> Picture:
 
 def take_orientation(picture: Picture) -> tuple[int, Picture]:
     """Return the orientation, 1..8, and the picture with metadata that say 1, not turned yet."""
-    exif, orientation, left_out = None, 0, []
-    if picture.exif:
+    exif, orientation, left_out = picture.exif, 0, []
+    if exif:
         try:
-            exif = Exif(picture.exif)
-            orientation = exif.take_orientation()
-            exif.drop_thumbnail()
+            block = Exif(exif)
+            orientation = block.take_orientation()
+            block.drop_thumbnail()
+            exif = block.tobytes()
         except ValueError as error:
             exif = None
             left_out.append(f"EXIF, which is damaged ({error})")
@@ -46,23 +47,30 @@ def take_orientation(picture: Picture) -> tuple[int, Picture]:
     if xmp:
         in_xmp, xmp = xmp_properties.take_orientation(xmp)
         orientation = orientation or in_xmp
-        xmp = xmp_properties.without_dangling(xmp)
+        whole, xmp = xmp, xmp_properties.without_dangling(xmp)
         if xmp is None:
-            left_out.append("XMP, which speaks of other pictures and is damaged")
-    return orientation or 1, picture.but(*left_out, exif=exif and exif.tobytes(), xmp=xmp)
+            left_out.append("XMP, which speaks of other parts of the source and is damaged")
+        elif xmp != whole:
+            left_out.append("what XMP says of other parts of the source, such as gain maps")
+    return orientation or 1, picture.but(*left_out, exif=exif, xmp=xmp)
 
 
 def with_size(picture: Picture, width: int, height: int) -> Picture:
     """Change the sizes that metadata state; the EXIF is whole."""
-    exif = Exif(picture.exif) if picture.exif else None
+    exif = picture.exif
     if exif:
-        exif.set_size(width, height)
+        block = Exif(exif)
+        block.set_size(width, height)
+        exif = block.tobytes()
     xmp = picture.xmp and xmp_properties.with_size(picture.xmp, width, height)
-    return picture.but(exif=exif and exif.tobytes(), xmp=xmp)
+    return picture.but(exif=exif, xmp=xmp)
 
 
 def oriented(pixels: Pixels, orientation: int) -> Pixels:
     """Turn and mirror pixels as an EXIF orientation, 1..8, asks for."""
+    if orientation == 1:
+        return pixels
+    pixels = np.asarray(pixels)
     if orientation >= 5:
         pixels = pixels.swapaxes(0, 1)
     if orientation in (2, 3, 6, 7):

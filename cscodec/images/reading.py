@@ -23,7 +23,8 @@ from PIL import Image, UnidentifiedImageError
 
 from cscodec.errors import InvalidInputError
 from cscodec.images.carried import carried_metadata
-from cscodec.images.headers import Unsupported, bits_per_sample
+from cscodec.images.headers import Unsupported, bits_per_sample, check_one_picture
+from cscodec.images.large import rows_of
 from cscodec.images.metadata import upright
 from cscodec.images.picture import Picture
 from cscodec.images.samples import check_mode, samples
@@ -145,7 +146,7 @@ def stream_bytes(stream: IO[bytes], max_pixels: int) -> bytes:
 
 
 def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:
-    head = file.read(32)
+    head = file.read(64)
     file.seek(0)
     if not head:
         raise InvalidInputError(f"{name}: the file is empty (0 bytes)")
@@ -154,6 +155,10 @@ def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:
             _check(image, wanted)
             bits = bits_per_sample(image.format or "", file, image.tell())
             check_mode(image, bits, wanted.to_8bit)
+            check_one_picture(image, bits, file)
+            rows = rows_of(image, file) if bits == 8 else None
+            if rows is not None:
+                return upright(carried_metadata(image, file).but(pixels=rows))
             file.seek(0)
             image.load()
             return upright(_picture(image, file, bits))
@@ -235,8 +240,8 @@ def _check_size(image: Image.Image, max_pixels: int) -> None:
 def _damage(error: BaseException) -> str:
     if "MAX_TEXT" in str(error):
         return (
-            "a text in it is larger than 1 MB, or all texts are larger than 64 MB, which no "
-            "picture needs; save it anew without them"
+            "a text or an ICC profile in it is larger than 1 MB, or all texts are larger than "
+            "64 MB; save it anew without them"
         )
     return f"the picture is truncated or damaged ({error}); get an intact copy"
 

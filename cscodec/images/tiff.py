@@ -7,9 +7,11 @@ directory: our own tags, and those of the EXIF that are on the list of descripti
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 import zlib
+from typing import IO
 
 import numpy as np
 
@@ -27,6 +29,11 @@ _PROGRAMS = re.compile(
     rb"^(MetaSeries|SI\.|TVX TIFF|IndicaLabs|PerkinElmer|Philips|ISS |EPICS |ScanOutput)|Ventana"
 )
 _STRIP_BYTES = 1 << 20
+_MOST_BYTES = 1 << 32
+
+
+class FileTooLargeError(ValueError):
+    """A file that would be larger than its format allows."""
 
 
 def carried_fields(exif: Exif) -> tuple[dict[int, Field], list[int]]:
@@ -57,53 +64,111 @@ def tiff_file(pixels: Pixels, exif: Exif | None, xmp: bytes | None, icc: bytes |
 
     Raises
     ------
-    ValueError, struct.error
+    FileTooLargeError, struct.error
         If it would be larger than 4 GB.
     """
-    exif = exif or Exif.of({})
-    order = exif.order
-    fields = carried_fields(exif)[0]
-    file = exif.block
-    offsets, sizes = [], []
-    height, width = pixels.shape[:2]
-    channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-    rows = max(1, _STRIP_BYTES // (width * channels))
-    for top in range(0, height, rows):
-        strip = zlib.compress(_differences(pixels[top : top + rows]).tobytes(), 6)
-        offsets.append(len(file))
-        sizes.append(len(strip))
-        file += strip
-    file += bytes(len(file) % 2)
+    file = io.BytesIO()
+    writer = TiffWriter(file, pixels.shape, exif)
+    writer.write(pixels)
+    writer.finish(xmp, icc)
+    return file.getvalue()
 
-    def shorts(*values: int) -> Field:
-        return Field(SHORT, len(values), struct.pack(f"{order}{len(values)}H", *values))
 
-    def longs(*values: int) -> Field:
-        return Field(LONG, len(values), struct.pack(f"{order}{len(values)}I", *values))
+class TiffWriter:
+    """A TIFF file that is written from the top down.
 
-    fields |= {
-        256: longs(width),
-        257: longs(height),
-        258: shorts(*[8] * channels),
-        259: shorts(8),  # deflate
-        262: shorts(2 if channels >= 3 else 1),
-        273: longs(*offsets),
-        277: shorts(channels),
-        278: longs(rows),
-        279: longs(*sizes),
-        317: shorts(2),  # horizontal differences
-    }
-    if channels in (2, 4):
-        fields[338] = shorts(2)  # alpha, colours not multiplied by it
-    if xmp:
-        fields[700] = Field(BYTE, len(xmp), xmp)
-    if icc:
-        fields[34675] = Field(UNDEFINED, len(icc), icc)
-    struct.pack_into(f"{order}I", file, 4, len(file))
-    file += pack_directory(order, fields, len(file))
-    if len(file) >= 1 << 32:
-        raise ValueError("TIFF files end at 4 GB")
-    return bytes(file)
+    Parameters
+    ----------
+    file : file object
+        Empty; it can seek.
+    shape : (H, W) or (H, W, 2..4)
+        Of the whole picture.
+    """
+
+    def __init__(self, file: IO[bytes], shape: tuple[int, ...], exif: Exif | None) -> None:
+        self._file = file
+        self._exif = exif or Exif.of({})
+        self._shape = shape
+        self._channels = 1 if len(shape) == 2 else shape[2]
+        self._rows = max(1, _STRIP_BYTES // (shape[1] * self._channels))  # of a strip
+        self._waiting: list[Pixels] = []
+        self._offsets: list[int] = []
+        self._sizes: list[int] = []
+        self._file.write(bytes(self._exif.block))
+
+    def write(self, pixels: Pixels) -> None:
+        """Write the next rows; those that fill no strip wait.
+
+        Raises
+        ------
+        FileTooLargeError
+            If the file would be larger than 4 GB.
+        """
+        pixels = np.concatenate([*self._waiting, pixels]) if self._waiting else pixels
+        whole = len(pixels) - len(pixels) % self._rows
+        for top in range(0, whole, self._rows):
+            self._write_strip(pixels[top : top + self._rows])
+        self._waiting = [pixels[whole:]] if whole < len(pixels) else []
+
+    def finish(self, xmp: bytes | None, icc: bytes | None) -> None:
+        """Write what is left, and the directory.
+
+        Raises
+        ------
+        FileTooLargeError, struct.error
+            If the file would be larger than 4 GB.
+        """
+        for pixels in self._waiting:
+            self._write_strip(pixels)
+        order = self._exif.order
+        fields = carried_fields(self._exif)[0] | self._structure()
+        if xmp:
+            fields[700] = Field(BYTE, len(xmp), xmp)
+        if icc:
+            fields[34675] = Field(UNDEFINED, len(icc), icc)
+        file = self._file
+        file.write(bytes(file.tell() % 2))
+        place = file.tell()
+        directory = bytes(pack_directory(order, fields, place))
+        if place + len(directory) >= _MOST_BYTES:
+            raise FileTooLargeError("TIFF files end at 4 GB")
+        file.write(directory)
+        file.seek(4)
+        file.write(struct.pack(f"{order}I", place))
+
+    def _write_strip(self, pixels: Pixels) -> None:
+        strip = zlib.compress(_differences(pixels).tobytes(), 6)
+        self._offsets.append(self._file.tell())
+        self._sizes.append(len(strip))
+        if self._offsets[-1] + len(strip) >= _MOST_BYTES:
+            raise FileTooLargeError("TIFF files end at 4 GB")
+        self._file.write(strip)
+
+    def _structure(self) -> dict[int, Field]:
+        """Fields that say how the pixels are stored."""
+        order = self._exif.order
+
+        def shorts(*values: int) -> Field:
+            return Field(SHORT, len(values), struct.pack(f"{order}{len(values)}H", *values))
+
+        def longs(*values: int) -> Field:
+            return Field(LONG, len(values), struct.pack(f"{order}{len(values)}I", *values))
+
+        fields = {
+            256: longs(self._shape[1]),
+            257: longs(self._shape[0]),
+            258: shorts(*[8] * self._channels),
+            259: shorts(8),  # deflate
+            262: shorts(2 if self._channels >= 3 else 1),
+            273: longs(*self._offsets),
+            277: shorts(self._channels),
+            278: longs(self._rows),
+            279: longs(*self._sizes),
+            317: shorts(2),  # horizontal differences
+        }
+        if self._channels in (2, 4):
+            fields[338] = shorts(2)  # alpha, colours not multiplied by it
+        return fields
 
 
 def _differences(pixels: Pixels) -> Pixels:

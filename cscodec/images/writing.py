@@ -49,7 +49,13 @@ _OUTPUT_FORMATS = {
     ".pnm": _PORTABLE,
     ".pgm": _OutputFormat("PPM", (1,), has_metadata=False, has_resolution=False),
 }
-_JPEG_SEGMENT_BYTES = 65_000  #: most EXIF or XMP that surely fits a JPEG; more is left out
+#: Most bytes of metadata that a format can hold, or that Pillow reads from it; more are left out.
+_MOST_BYTES = {
+    ("JPEG", "exif"): 65_000,
+    ("JPEG", "xmp"): 65_000,
+    ("JPEG", "icc_profile"): 255 * 65_519,
+    ("PNG", "icc_profile"): 1 << 20,
+}
 
 
 def write_picture(picture: Picture, to: str | os.PathLike[str]) -> bytes:
@@ -187,8 +193,9 @@ def _obstacle(target: _OutputFormat, name: str, data: bytes) -> str | None:
     """Say why a format cannot hold some metadata, if so."""
     if not target.has_metadata:
         return f"{target.name} files have no place for it"
-    if target is _JPEG and name != "icc_profile" and len(data) > _JPEG_SEGMENT_BYTES:
-        return f"{len(data)} bytes, of which a JPEG holds {_JPEG_SEGMENT_BYTES}"
+    most = _MOST_BYTES.get((target.name, name), len(data))
+    if len(data) > most:
+        return f"{len(data):,} bytes, of which a {target.name} holds {most:,}"
     if target.name == "PNG" and name == "xmp":
         try:
             data.decode()

@@ -21,7 +21,7 @@ from cscodec.atomic import write_whole
 from cscodec.errors import InvalidInputError
 from cscodec.learning.saved import Saved
 
-VERSION = 1  #: of the checkpoint file; a checkpoint of another version is refused
+VERSION = 2  #: of the checkpoint file; a checkpoint of another version is refused
 
 
 @dataclass(frozen=True)

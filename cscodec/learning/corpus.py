@@ -38,6 +38,9 @@ _STRIP_ROWS = 256  # colour conversion in strips: its temporaries stay small
 
 Channel = Literal["luma", "chroma"]
 
+#: State of a corpus of which nothing was used.
+START: Mapping[str, Any] = {"window": -1, "visit": 0, "offset": 0, "skipped": {}}
+
 
 @dataclass(frozen=True)
 class PictureFile:

@@ -17,13 +17,12 @@ import numpy.typing as npt
 
 from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
-from cscodec.kernels import online as kernels
 from cscodec.layout import PATCH_PIXELS
 from cscodec.learning.atoms import UNDAMPED, damping_of_printed_update, update_atoms
 from cscodec.learning.parameters import LearnerParameters
 from cscodec.learning.running import RunningStatistics
 from cscodec.learning.saved import Saved
-from cscodec.learning.statistics import Coder
+from cscodec.learning.statistics import Coder, Statistics
 from cscodec.learning.usable import distinct_rows, usable_patches, vary
 from cscodec.sensing.design import design_sensing_matrix
 
@@ -151,10 +150,35 @@ class OnlineLearner:
         if iterations is not None and self.iteration >= iterations:
             self.update_sensing_matrix()
         self._statistics.add(batch, self._coder(), executor, workers)
-        statistics = self._statistics
-        update_atoms(self._started_atoms(), statistics.A, statistics.B, self._damping)
+        self._update_atoms()
         self._recent = batch[: self.parameters.num_atoms].copy()
         return self
+
+    @property
+    def coder_inputs(self) -> tuple[Float32Array, Float32Array, int]:
+        """Ψᵀ, W and K, of which :meth:`Coder.of` makes what codes the next batch."""
+        return self._started_atoms(), self._metric, self.parameters.sparsity
+
+    def absorb(
+        self, statistics: Statistics, candidates: Float32Array, *, num_skipped: int = 0
+    ) -> None:
+        """Learn from one batch that was coded elsewhere by what `coder_inputs` makes.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            Sums over the batch; without patches, nothing is learned.
+        candidates : ndarray, (n, 64) float32
+            Zero-mean patches of it that may take the place of seldom used atoms.
+        num_skipped : int
+            Patches of it that were passed over.
+        """
+        self._num_skipped += num_skipped
+        if statistics.num_samples == 0:
+            return
+        self._statistics.add_sums(statistics)
+        self._update_atoms()
+        self._recent = candidates[: self.parameters.num_atoms]
 
     def update_sensing_matrix(self, *, forget: bool = True) -> None:
         """Begin an outer iteration of Algorithm 1: Φ = φ(Ψ), t = 1, A = B = 0.
@@ -237,6 +261,10 @@ class OnlineLearner:
         self._prepare_update()
         self._statistics.restore(saved)
 
+    def _update_atoms(self) -> None:
+        sums = self._statistics
+        update_atoms(self._started_atoms(), sums.A, sums.B, self._damping)
+
     def _prepare_update(self) -> None:
         if self.parameters.update == "printed":
             gamma = self.parameters.gamma
@@ -273,12 +301,7 @@ class OnlineLearner:
         self._statistics = RunningStatistics(self.parameters.num_atoms, self.parameters.rho)
 
     def _coder(self) -> Coder:
-        atoms = self._started_atoms()
-        num_atoms, num_pixels = atoms.shape
-        columns, projector = np.empty((2, num_pixels, num_atoms), np.float32)
-        gram = np.empty((num_atoms, num_atoms), np.float32)
-        kernels.weigh_atoms(atoms, self._metric, columns, projector, gram)
-        return Coder(projector, gram, self.parameters.sparsity)
+        return Coder.of(*self.coder_inputs)
 
     def _replace_seldom_used(self) -> None:
         atoms = self._started_atoms()

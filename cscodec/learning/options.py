@@ -31,8 +31,13 @@ ONLINE_ONLY = (
     "outer_iterations",
     "statistics",
     "update",
+    "shards",
 )
 BATCH_ONLY = ("iterations", "patches", "parameters")
+
+MAX_SHARDS = 1 << 14
+#: What is usual where shards are coded apart: as many patches as in the paper, in fewer batches.
+SHARDED = {"shards": 16, "batch_size": 8192, "dictionary_iterations": 16}
 
 # Of an outer iteration: multiples of the golden ratio's share fall evenly anywhere in it.
 _VALIDATION_SHARE = 0.382
@@ -66,6 +71,9 @@ class TrainingOptions:
         kept.
     update : {"exact", "printed"}
         How an atom is updated: by the minimiser, or by the formula that the paper prints.
+    shards : int
+        Parts that the pictures are dealt into, each of which codes its share of every batch; with
+        1, batches are drawn from all pictures together.
     iterations, patches : int, optional
         Rounds of a batch method, and the size of its training set; its own default if None.
     parameters : mapping of str to number or str
@@ -90,6 +98,7 @@ class TrainingOptions:
     outer_iterations: int = 10
     statistics: str = "keep"
     update: str = "exact"
+    shards: int = 1
     iterations: int | None = None
     patches: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -120,6 +129,7 @@ class TrainingOptions:
             "dictionary_iterations": (1, math.inf),
             "outer_iterations": (1, math.inf),
             "rho": (0, 1e6),
+            "shards": (1, MAX_SHARDS),
             "iterations": (1, math.inf),
             "patches": (self.atoms, math.inf),
             "seed": (0, 2**63 - 1),
@@ -210,6 +220,9 @@ class RunSettings:
         was never interrupted.
     max_pixels : int
         Larger pictures are skipped.
+    scheduler : str, optional
+        Where pictures are read and coded: the address of a Dask scheduler, ``local:N`` for N
+        processes of this machine, or threads of this process (``local``, the default).
     """
 
     name: str = "model"
@@ -220,6 +233,7 @@ class RunSettings:
     checkpoint_every: int = 500
     resume: bool = False
     max_pixels: int = MAX_TRAINING_PIXELS
+    scheduler: str | None = None
 
     def check(self, options: TrainingOptions) -> None:
         """Refuse what cannot be had with these options.
@@ -236,6 +250,20 @@ class RunSettings:
             raise InvalidInputError("--resume needs --checkpoint")
         if self.checkpoint is not None and options.method != "online":
             raise InvalidInputError("--checkpoint works with --method online only")
+        if self.is_elsewhere and options.shards == 1:
+            raise InvalidInputError(
+                "--scheduler needs --method online and --shards 2 or more: what it hands out"
+            )
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether other processes read the pictures."""
+        return self.scheduler not in (None, "local")
+
+    def places(self, folders: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+        """Return folders by names that hold wherever they are read."""
+        name = os.path.abspath if self.is_elsewhere else os.fspath
+        return tuple(name(folder) for folder in folders)
 
     def validation_interval(self, options: TrainingOptions) -> int:
         """Dictionary iterations between two validations."""

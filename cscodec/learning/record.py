@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cscodec.errors import InvalidInputError
-from cscodec.learning.corpus import PictureFile, list_pictures, writable
+from cscodec.learning.corpus import list_pictures, writable
 from cscodec.learning.options import TrainingOptions
 from cscodec.learning.validation import PROTOCOL, measure_decoders, read_planes
 from cscodec.model import Model, System
@@ -52,7 +52,7 @@ def make_model(
 
 
 def record_test(
-    model: Model, folder: str | os.PathLike[str], *, sparsity: int, max_pixels: int
+    model: Model, folder: str | os.PathLike[str], sparsity: int, max_pixels: int
 ) -> Model:
     """Measure a model on the luma of whole pictures; return it with the result recorded.
 
@@ -80,17 +80,16 @@ def record_test(
 def describe_data(
     folders: Sequence[str | os.PathLike[str]],
     licence: str,
-    training: Sequence[PictureFile],
-    held_out: Sequence[PictureFile],
+    num_pictures: tuple[int, int],
     skipped_pictures: Mapping[str, str],
     skipped_patches: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return what a model records of the pictures that it was trained on."""
+    """Return what a model records of the pictures; ``num_pictures`` trained on and held out."""
     return {
         "folders": [writable(Path(folder).resolve().name) for folder in folders],
         "licence": licence,
-        "num_pictures": len(training),
-        "num_held_out": len(held_out),
+        "num_pictures": num_pictures[0],
+        "num_held_out": num_pictures[1],
         "skipped_pictures": dict(sorted(skipped_pictures.items())),
         "skipped_patches": dict(skipped_patches),
     }

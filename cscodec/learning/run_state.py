@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cscodec.errors import ModelError
 from cscodec.layout import PATCH_PIXELS
-from cscodec.learning.corpus import checked_position
+from cscodec.learning.corpus import START, checked_position
 from cscodec.learning.online import OnlineLearner
 from cscodec.learning.options import TrainingOptions
 from cscodec.learning.saved import Saved
@@ -29,13 +29,13 @@ class Unfinished:
     iteration : int
         Dictionary iterations done.
     learner : OnlineLearner
-    corpus : mapping
-        State of the stream of patches.
+    positions : sequence of mapping
+        How far each shard of the pictures has been used.
     """
 
     iteration: int
     learner: OnlineLearner
-    corpus: Mapping[str, Any]
+    positions: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class RunState:
             unfinished = {
                 "iteration": self.unfinished.iteration,
                 "learner": self.unfinished.learner.state(),
-                "corpus": self.unfinished.corpus,
+                "positions": self.unfinished.positions,
             }
         return {
             "systems": {channel: vars(found) for channel, found in self.systems.items()},
@@ -149,10 +149,13 @@ def _rows(history: Saved, channel: str) -> list[dict[str, float]]:
 
 
 def _unfinished(saved: Saved, options: TrainingOptions) -> Unfinished:
-    found = saved.mapping("unfinished", ("iteration", "learner", "corpus"))
+    found = saved.mapping("unfinished", ("iteration", "learner", "positions"))
     learner = OnlineLearner.from_state(found.value("learner"))
     if not learner.is_started or learner.parameters != learner_parameters(options):
         found.refuse("learner", "one that has begun with the parameters of this run")
     total = options.outer_iterations * options.dictionary_iterations
     iteration = found.integer("iteration", 1, total)
-    return Unfinished(iteration, learner, checked_position(found.mapping("corpus")))
+    positions = [checked_position(place) for place in found.mappings("positions", START)]
+    if not 1 <= len(positions) <= options.shards:
+        found.refuse("positions", f"a list of 1..{options.shards}")
+    return Unfinished(iteration, learner, positions)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cscodec.arrays import Float32Array, Float64Array
 from cscodec.layout import PATCH_PIXELS
 from cscodec.learning.saved import Saved
-from cscodec.learning.statistics import Coder
+from cscodec.learning.statistics import Coder, Statistics
 from cscodec.parallel import parallel_map
 
 #: Patches per piece of work; fixed, as it determines the order of all sums.
@@ -71,9 +71,17 @@ class RunningStatistics:
             return
         chunks = [patches[first : first + _CHUNK] for first in range(0, len(patches), _CHUNK)]
         for part in parallel_map(coder, chunks, workers, executor):
-            self.A += weight * part.A
-            self.B += weight * part.B.T
-            self._enlarged_usage += weight * part.usage
+            self._add(weight, part)
+
+    def add_sums(self, sums: Statistics) -> None:
+        """Add the sums over a batch that was coded elsewhere."""
+        self.iteration += 1
+        self._add(self._next_weight(sums.num_samples), sums)
+
+    def _add(self, weight: float, sums: Statistics) -> None:
+        self.A += weight * sums.A
+        self.B += weight * sums.B.T
+        self._enlarged_usage += weight * sums.usage
 
     def forget_atoms(self, atoms: npt.NDArray[np.integer]) -> None:
         """Forget what is known of some atoms, which are others now."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
-from cscodec.kernels.online import Sums, code_patches
+from cscodec.kernels.online import Sums, code_patches, weigh_atoms
 from cscodec.kernels.pursuit import Codes, PursuitRoom
 
 #: Patches coded together: their correlations with 256 atoms stay in a core's cache.
@@ -83,6 +83,15 @@ class Coder:
     projector: Float32Array
     gram: Float32Array
     sparsity: int
+
+    @classmethod
+    def of(cls, atoms: Float32Array, metric: Float32Array, sparsity: int) -> Coder:
+        """Make a coder of Ψᵀ, (L, 64), W, (64, 64), and K."""
+        num_atoms, num_pixels = atoms.shape
+        columns, projector = np.empty((2, num_pixels, num_atoms), np.float32)
+        gram = np.empty((num_atoms, num_atoms), np.float32)
+        weigh_atoms(atoms, metric, columns, projector, gram)
+        return cls(projector, gram, sparsity)
 
     def __call__(self, patches: Float32Array) -> Statistics:
         """Return the statistics of zero-mean patches, (n, 64) float32."""

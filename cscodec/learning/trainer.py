@@ -7,19 +7,17 @@ The same pictures, parameters and seed give the same model file, byte for byte.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from cscodec.arrays import Pixels
-from cscodec.errors import InvalidInputError
+from cscodec.errors import InvalidInputError, SchedulerError
 from cscodec.learning.checkpoint import (
     Checkpoint,
     check_configuration,
@@ -27,33 +25,20 @@ from cscodec.learning.checkpoint import (
     not_a_checkpoint,
     save_checkpoint,
 )
-from cscodec.learning.corpus import (
-    MAX_HELD_OUT,
-    Channel,
-    Corpus,
-    PictureFile,
-    chroma_planes,
-    list_pictures,
-    read_pixels,
-    split_pictures,
-)
+from cscodec.learning.corpus import Channel
 from cscodec.learning.interrupt import deferred_interrupt
 from cscodec.learning.online import OnlineLearner
 from cscodec.learning.options import RunSettings, TrainingOptions
+from cscodec.learning.pictures import PictureSet, Reader, Survey, consult, forget, reader_of
 from cscodec.learning.record import describe_data, make_model, record_test
+from cscodec.learning.rounds import Feed, Rounds, Stream
 from cscodec.learning.run_state import Matrices, RunState, Unfinished
-from cscodec.learning.start import start_learner
 from cscodec.learning.systems import make_system
-from cscodec.learning.validation import (
-    Quality,
-    measure_decoders,
-    measure_quality,
-    read_planes,
-)
+from cscodec.learning.validation import Quality
 from cscodec.model import Model
+from cscodec.scheduler import Scheduler, open_scheduler
 from cscodec.transform.patches import extract_patches
 
-VALIDATION_SIDE = 256  #: pixels; centres of held-out pictures, so that a measurement takes moments
 _CHANNELS: tuple[Channel, ...] = ("luma", "chroma")
 
 
@@ -82,7 +67,6 @@ def train(
     settings: RunSettings | None = None,
     *,
     progress: Callable[[Progress], None] | None = None,
-    executor: Executor | None = None,
     workers: int | None = None,
 ) -> Model:
     """Train a model on the pictures of folders.
@@ -94,16 +78,18 @@ def train(
     options : TrainingOptions, optional
         What is learned, and how; as in the paper by default.
     settings : RunSettings, optional
-        Names, validation, checkpoints and limits.
+        Names, validation, checkpoints, limits, and where to work.
     progress : callable, optional
         Called after every batch of the online method.
-    executor, workers
-        Where and with how many threads to work; the model does not depend on either.
+    workers : int, optional
+        Threads of this process; the model does not depend on them, nor on the scheduler.
 
     Raises
     ------
     InvalidInputError
         If parameters, folders or the checkpoint cannot be used; before any training.
+    SchedulerError
+        If the scheduler cannot be used, or is lost; the checkpoint was written.
     KeyboardInterrupt
         After Ctrl-C in the main thread: the batch was finished and the checkpoint written.
     """
@@ -111,29 +97,18 @@ def train(
     settings = settings or RunSettings()
     options.check()
     settings.check(options)
-    if settings.test_folder is not None:
-        list_pictures([settings.test_folder])  # refused now rather than after all the work
-    training, held_out = split_pictures(list_pictures(folders))
-    callback = progress or (lambda _: None)
-    run = _Run(options, settings, training, held_out, callback, executor, workers)
     # One BLAS thread, whatever the machine has: sums keep their order, and so their last bits.
-    with threadpool_limits(1, "blas"):
-        if settings.resume:
-            run.resume()
-        if options.chroma:
-            run.check_colour()
-        run.learn("luma")
-        if options.chroma:
-            run.learn("chroma")
-        model = run.finish(folders)
-        if settings.test_folder is not None:
-            model = record_test(
-                model,
-                settings.test_folder,
-                sparsity=options.chosen_sparsity,
-                max_pixels=settings.max_pixels,
-            )
-    return model
+    with (
+        threadpool_limits(1, "blas"),
+        open_scheduler(settings.scheduler, workers) as scheduler,
+    ):
+        pictures = PictureSet(settings.places(folders), settings.max_pixels)
+        run = _Run(options, settings, scheduler, pictures, progress or (lambda _: None), workers)
+        try:
+            return run.learn_all(folders)
+        finally:
+            with suppress(SchedulerError):
+                scheduler.call_everywhere(forget, pictures.run)
 
 
 @dataclass
@@ -142,174 +117,183 @@ class _Run:
 
     options: TrainingOptions
     settings: RunSettings
-    training: list[PictureFile]
-    held_out: list[PictureFile]
+    scheduler: Scheduler
+    pictures: PictureSet
     progress: Callable[[Progress], None]
-    executor: Executor | None
     workers: int | None
     state: RunState = field(default_factory=RunState)
 
-    def learn(self, channel: Channel) -> None:
+    def learn_all(self, folders: Sequence[str | os.PathLike[str]]) -> Model:
+        """Learn all channels, going on from the checkpoint if asked to, and make the model."""
+        settings = self.settings
+        survey: Survey = self.ask(Reader.survey, settings.test_folder)
+        self.pictures = replace(self.pictures, listing=survey.listing)
+        if settings.resume:
+            self.resume(survey)
+        if self.options.chroma:
+            self.ask(Reader.check_colour)
+        for channel in _CHANNELS[: 1 + self.options.chroma]:
+            self.learn(channel, survey)
+        model = self.finish(folders, survey)
+        if settings.test_folder is None:
+            return model
+        promise = self.scheduler.submit(
+            record_test,
+            model,
+            *settings.places([settings.test_folder]),
+            self.options.chosen_sparsity,
+            settings.max_pixels,
+            name="test",
+        )
+        tested: Model = self.scheduler.result(promise)
+        return tested
+
+    def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
+        """Have a question answered where the pictures are."""
+        promise = self.scheduler.submit(
+            consult, self.pictures, question, *arguments, name=question.__name__
+        )
+        answer, skipped = self.scheduler.result(promise)
+        self.state.skipped_pictures.update(skipped)
+        return answer
+
+    def learn(self, channel: Channel, survey: Survey) -> None:
         """Learn one channel's system, unless the checkpoint already had it."""
-        state = self.state
+        state, options = self.state, self.options
         if channel in state.systems:
             return
-        corpus = Corpus(
-            self.training,
-            channel=channel,
-            seed=self.options.seed,
-            max_pixels=self.settings.max_pixels,
-            workers=self.workers,
-        )
-        planes = self.validation_planes(channel)
-        if self.options.method == "online":
+        if options.method == "online":
             with deferred_interrupt() as interrupted:
-                learner = self._learn_online(channel, corpus, planes, interrupted)
+                learner = self._learn_online(channel, survey, interrupted)
             state.skipped_patches[channel] = learner.num_skipped
             state.systems[channel] = Matrices(learner.sensing_matrix, learner.dictionary)
         else:
             from cscodec.learning.batch import learn_from_batch
 
-            patches = np.concatenate([extract_patches(plane) for plane in planes])
-            learned = learn_from_batch(self.options, corpus, patches)
+            reader = reader_of(self.pictures)
+            corpus = reader.corpus(channel, options.seed, self.workers)
+            patches = np.concatenate([extract_patches(plane) for plane in reader.planes(channel)])
+            learned = learn_from_batch(options, corpus, patches)
+            state.skipped_pictures.update(reader.skipped | corpus.skipped)
             state.history[channel] = learned.history
             state.systems[channel] = Matrices(learned.sensing_matrix, learned.dictionary)
-        state.skipped_pictures.update(corpus.skipped)
         state.unfinished = None
-        self.save()
+        self.save(survey)
 
     def _learn_online(
-        self,
-        channel: Channel,
-        corpus: Corpus,
-        planes: list[Pixels],
-        interrupted: Callable[[], bool],
+        self, channel: Channel, survey: Survey, interrupted: Callable[[], bool]
     ) -> OnlineLearner:
         """Algorithm 1."""
-        options, settings = self.options, self.settings
+        options, settings, state = self.options, self.settings, self.state
         total = options.outer_iterations * options.dictionary_iterations
-        validate_every = settings.validation_interval(options)
+        feed = self._feed(channel, survey)
         done = 0
-        if (begun := self.state.unfinished) is not None:
+        if (begun := state.unfinished) is not None:
             learner, done = begun.learner, begun.iteration
-            corpus.restore(begun.corpus)
+            feed.restore(begun.positions)
         else:
-            learner = start_learner(options, corpus)
-        history = self.state.history.setdefault(channel, [])
+            learner = feed.begin()
         for iteration in range(done + 1, total + 1):
-            if (iteration - 1) % options.dictionary_iterations == 0:
-                learner.update_sensing_matrix(forget=options.statistics == "restart")
-            batch = corpus.next_batch(options.batch_size)
-            learner.partial_fit(batch, executor=self.executor, workers=self.workers or 1)
-            quality = None
-            if iteration % validate_every == 0 or iteration == total:
-                system = make_system(learner.sensing_matrix, learner.dictionary)
-                quality = measure_quality(planes, system, sparsity=options.chosen_sparsity)
-                history.append({"iteration": iteration, **asdict(quality)})
+            positions = feed.positions
+            before = learner.state() if settings.is_elsewhere else {}
+            try:
+                quality = self._learn_batch(channel, iteration, learner, feed)
+            except SchedulerError:
+                self._keep(iteration - 1, OnlineLearner.from_state(before), positions, survey)
+                raise
             self.progress(Progress(channel, iteration, total, quality))
             stop = interrupted()
             if stop or iteration % settings.checkpoint_every == 0:
-                self.state.unfinished = Unfinished(iteration, learner, corpus.state())
-                self.save()
+                self._keep(iteration, learner, feed.positions, survey)
             if stop:
                 raise KeyboardInterrupt
+        for position in feed.positions:
+            state.skipped_pictures.update(position["skipped"])
         return learner
 
-    def check_colour(self) -> None:
-        """Refuse pictures without colour before luma is learned from them."""
-        skipped: dict[str, str] = {}
-        for picture in self.training:
-            pixels = read_pixels(picture, self.settings.max_pixels, skipped)
-            if pixels is not None and any(
-                np.ptp(plane) for plane in chroma_planes(pixels) if plane.size
-            ):
-                return
-        raise InvalidInputError(
-            f"none of the {len(self.training)} pictures to train on has colour; "
-            "train without --chroma, or add pictures in colour"
-        )
+    def _learn_batch(
+        self, channel: Channel, iteration: int, learner: OnlineLearner, feed: Feed
+    ) -> Quality | None:
+        """One dictionary iteration, with a new sensing matrix before it or a validation after it
+        if it is time for them."""
+        options = self.options
+        if (iteration - 1) % options.dictionary_iterations == 0:
+            learner.update_sensing_matrix(forget=options.statistics == "restart")
+        feed.learn(learner, is_last=iteration % options.dictionary_iterations == 0)
+        last = options.outer_iterations * options.dictionary_iterations
+        if iteration % self.settings.validation_interval(options) != 0 and iteration != last:
+            return None
+        system = make_system(learner.sensing_matrix, learner.dictionary)
+        quality: Quality = self.ask(Reader.validate, channel, system, options.chosen_sparsity)
+        row = {"iteration": iteration, **asdict(quality)}
+        self.state.history.setdefault(channel, []).append(row)
+        return quality
 
-    def validation_planes(self, channel: Channel) -> list[Pixels]:
-        """Centres of held-out pictures."""
-        # Held-out pictures may all be broken, small or gray; then training pictures must do.
-        for pictures in (self.held_out, self.training[:MAX_HELD_OUT]):
-            planes = read_planes(
-                pictures,
-                channel,
-                max_side=VALIDATION_SIDE,
-                max_pixels=self.settings.max_pixels,
-                skipped=self.state.skipped_pictures,
-            )
-            if planes:
-                return planes
-        raise InvalidInputError(
-            f"no picture to validate on has {channel} of 16 x 16 pixels or more; add larger ones"
-        )
+    def _feed(self, channel: Channel, survey: Survey) -> Feed:
+        if self.options.shards > 1:
+            return Rounds(self.scheduler, self.pictures, survey.num_training, channel, self.options)
+        corpus = reader_of(self.pictures).corpus(channel, self.options.seed, self.workers)
+        return Stream(corpus, self.options, self.workers)
 
-    def finish(self, folders: Sequence[str | os.PathLike[str]]) -> Model:
+    def _keep(
+        self,
+        iteration: int,
+        learner: OnlineLearner,
+        positions: Sequence[Mapping[str, Any]],
+        survey: Survey,
+    ) -> None:
+        if iteration > 0:
+            self.state.unfinished = Unfinished(iteration, learner, positions)
+            self.save(survey)
+
+    def finish(self, folders: Sequence[str | os.PathLike[str]], survey: Survey) -> Model:
         """Measure what was learned on held-out pictures and make the model."""
-        state, settings = self.state, self.settings
+        state, options, settings = self.state, self.options, self.settings
         systems = {channel: found.system() for channel, found in state.systems.items()}
-        held_out = {}
-        for channel in _CHANNELS:
-            if channel in systems:
-                planes = self.validation_planes(channel)
-                held_out[str(channel)] = measure_decoders(
-                    planes, systems[channel], sparsity=self.options.chosen_sparsity
-                )
+        held_out = {
+            str(channel): self.ask(
+                Reader.measure, channel, systems[channel], options.chosen_sparsity
+            )
+            for channel in _CHANNELS
+            if channel in systems
+        }
         data = describe_data(
             folders,
             settings.licence,
-            self.training,
-            self.held_out,
+            (survey.num_training, survey.num_held_out),
             state.skipped_pictures,
             state.skipped_patches,
         )
         model = make_model(
-            settings.name,
-            self.options,
-            systems,
-            data=data,
-            held_out=held_out,
-            history=state.history,
+            settings.name, options, systems, data=data, held_out=held_out, history=state.history
         )
-        if self.options.wants_codec_tables:
-            from cscodec.learning.coding import learn_coding
-
-            model = learn_coding(
-                model, self._pictures(), seed=self.options.seed, workers=self.workers
-            )
+        if options.wants_codec_tables:
+            complete: Model = self.ask(Reader.complete, model, options.seed, self.workers)
+            return complete
         return model
 
-    def _pictures(self) -> Iterator[Pixels]:
-        for picture in self.training:
-            pixels = read_pixels(picture, self.settings.max_pixels, self.state.skipped_pictures)
-            if pixels is not None:
-                yield pixels
-
-    def _configuration(self) -> dict[str, Any]:
+    def _configuration(self, survey: Survey) -> dict[str, Any]:
         """What a checkpoint must agree on."""
-        listing = "\n".join(f"{p.name} {p.path.stat().st_size}" for p in self.training)
-        digest = hashlib.sha256(listing.encode()).hexdigest()[:16]
         return {
             **self.options.as_dict(),
             "validate_every": self.settings.validation_interval(self.options),
             "max_pixels": self.settings.max_pixels,
-            "pictures": f"{len(self.training)} (listing {digest})",
+            "pictures": f"{survey.num_training} (listing {survey.listing})",
         }
 
-    def save(self) -> None:
+    def save(self, survey: Survey) -> None:
         """Write the checkpoint, if one is wanted."""
         if (path := self.settings.checkpoint) is not None:
-            save_checkpoint(path, Checkpoint(self._configuration(), self.state.as_mapping()))
+            configuration = self._configuration(survey)
+            save_checkpoint(path, Checkpoint(configuration, self.state.as_mapping()))
 
-    def resume(self) -> None:
+    def resume(self, survey: Survey) -> None:
         """Take up the checkpoint, if there is one yet."""
         path = self.settings.checkpoint
         if path is None or not Path(path).exists():
             return
         saved = load_checkpoint(path)
-        check_configuration(path, saved.configuration, self._configuration())
+        check_configuration(path, saved.configuration, self._configuration(survey))
         try:
             self.state = RunState.from_mapping(saved.state, self.options)
         except InvalidInputError as error:

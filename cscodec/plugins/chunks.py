@@ -45,7 +45,7 @@ class ChunkCoder:
         By name, by path, or by id (see :func:`use_model`); kept as the id.
     """
 
-    quality: float = 75.0
+    quality: float | None = None
     step: float | None = None
     tune: Tune = "visual"
     measurements: int | None = None
@@ -73,6 +73,8 @@ class ChunkCoder:
             If it is not uint8, or not a picture.
         """
         pixels = np.asarray(chunk)
+        if pixels.dtype != np.uint8:  # others, too, would come back as uint8
+            raise InvalidInputError(f"the array has dtype {pixels.dtype}; allowed is uint8")
         if pixels.ndim > 1 and np.isfortran(pixels):
             raise InvalidInputError("the array's order is F; make it with order 'C'")
         options = self.config() | {"model": self._model()}

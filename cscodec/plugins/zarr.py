@@ -28,7 +28,7 @@ except ImportError as error:
 
 
 @dataclass(frozen=True, init=False)
-class CscCodec(ArrayBytesCodec):
+class CscCodec(ArrayBytesCodec):  # type: ignore[misc]  # zarr is not analysed
     """Lossy compression of chunks that are pictures: (H, W) or (H, W, C) uint8.
 
     Options are those of :class:`cscodec.plugins.chunks.ChunkCoder`. Chunks may have axes of length

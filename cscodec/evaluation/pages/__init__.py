@@ -16,6 +16,8 @@ from PIL import Image
 
 from cscodec.arrays import Pixels
 
+LONGEST_SIDE = 16383  #: of a picture as WebP
+
 
 @cache
 def part(name: str) -> str:
@@ -30,7 +32,7 @@ def render(template: str, *styles: str, title: str, **fields: str) -> str:
 
 
 def data_uri(pixels: Pixels) -> str:
-    """A picture without loss, as a page takes it: lossless WebP, a third smaller than PNG."""
+    """A picture without loss, as a page takes it: WebP, which is smaller than PNG."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "WEBP", lossless=True, quality=50, method=2)
     return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()

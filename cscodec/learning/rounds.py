@@ -1,0 +1,203 @@
+"""What the learner is fed with: the paper's stream of patches, or rounds over shards of pictures.
+
+In a round the dictionary goes out, every shard of the pictures codes its share of the batch
+wherever it is, and sums come back. They are added in an order that depends on the number of shards
+alone, so the learner cannot tell how many workers there were, or whether one died and its share
+was coded again by another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+
+from cscodec.arrays import Float32Array
+from cscodec.errors import InvalidInputError
+from cscodec.learning.corpus import START, Channel, Corpus
+from cscodec.learning.online import OnlineLearner
+from cscodec.learning.options import TrainingOptions
+from cscodec.learning.pictures import PictureSet, Reader, Shard, consult, reader_of
+from cscodec.learning.start import start_learner
+from cscodec.learning.statistics import Coder, Statistics
+from cscodec.learning.usable import usable_patches
+from cscodec.scheduler import Scheduler
+
+_FAN_IN = 8  #: sums that are added by one piece of work
+
+
+class Feed(Protocol):
+    """Where batches come from."""
+
+    @property
+    def positions(self) -> Sequence[Mapping[str, Any]]:
+        """How far the pictures have been used: all that a resumed run needs, JSON-able."""
+
+    def begin(self) -> OnlineLearner:
+        """Make a learner with a first dictionary."""
+
+    def restore(self, positions: Sequence[Mapping[str, Any]]) -> None:
+        """Go on from positions that were saved."""
+
+    def learn(self, learner: OnlineLearner, *, is_last: bool) -> None:
+        """Let the learner learn from the next batch, the last before a new sensing matrix or not.
+
+        Learner and positions change after all has succeeded, or not at all.
+        """
+
+
+class Stream:
+    """Batches of patches from a shuffled stream of all pictures, as in the paper."""
+
+    def __init__(self, corpus: Corpus, options: TrainingOptions, workers: int | None) -> None:
+        self._corpus = corpus
+        self._options = options
+        self._workers = workers or 1
+
+    @property
+    def positions(self) -> Sequence[Mapping[str, Any]]:
+        return [self._corpus.state()]
+
+    def begin(self) -> OnlineLearner:
+        return start_learner(self._options, self._corpus)
+
+    def restore(self, positions: Sequence[Mapping[str, Any]]) -> None:
+        (position,) = positions
+        self._corpus.restore(position)
+
+    def learn(self, learner: OnlineLearner, *, is_last: bool) -> None:
+        learner.partial_fit(
+            self._corpus.next_batch(self._options.batch_size), workers=self._workers
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What shards have made of their shares of a batch.
+
+    Attributes
+    ----------
+    statistics : Statistics
+    num_skipped : int
+        Patches passed over.
+    positions : mapping of int to mapping
+        Where the shards stand now, by their numbers.
+    candidates : ndarray, (n, 64) float32
+        Patches of the first shard that may take the place of seldom used atoms; none but in the
+        last batch before a new sensing matrix.
+    """
+
+    statistics: Statistics
+    num_skipped: int
+    positions: Mapping[int, Mapping[str, Any]]
+    candidates: Float32Array
+
+
+class Rounds:
+    """Batches of which every shard of the pictures codes a share.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+        Does the work.
+    pictures : PictureSet
+    num_pictures : int
+        To train on; there are no more shards than these.
+    channel : {"luma", "chroma"}
+    options : TrainingOptions
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        pictures: PictureSet,
+        num_pictures: int,
+        channel: Channel,
+        options: TrainingOptions,
+    ) -> None:
+        num_shards = min(options.shards, num_pictures)
+        self._shards = [Shard(channel, i, num_shards, options.seed) for i in range(num_shards)]
+        self.positions: Sequence[Mapping[str, Any]] = [START] * num_shards
+        self._scheduler = scheduler
+        self._pictures = pictures
+        self._options = options
+
+    def begin(self) -> OnlineLearner:
+        promise = self._scheduler.submit(
+            consult,
+            self._pictures,
+            Reader.begin,
+            self._shards[0].channel,
+            self._options,
+            name="begin",
+        )
+        state, _ = self._scheduler.result(promise)
+        return OnlineLearner.from_state(state)
+
+    def restore(self, positions: Sequence[Mapping[str, Any]]) -> None:
+        if len(positions) != len(self._shards):
+            raise InvalidInputError(
+                f"it has {len(positions)} positions, and the pictures make {len(self._shards)} "
+                "shards"
+            )
+        self.positions = positions
+
+    def learn(self, learner: OnlineLearner, *, is_last: bool) -> None:
+        submit = self._scheduler.submit
+        candidates = learner.parameters.num_atoms if is_last else 0
+        coder = submit(Coder.of, *learner.coder_inputs, name="weigh-atoms")
+        share, larger = divmod(self._options.batch_size, len(self._shards))
+        parts = [
+            submit(
+                code_share,
+                self._pictures,
+                shard,
+                position,
+                share + (shard.number < larger),
+                coder,
+                candidates if shard.number == 0 else 0,
+                name=f"code-{shard.channel}",
+                part=shard.number,
+            )
+            for shard, position in zip(self._shards, self.positions, strict=True)
+        ]
+        while len(parts) > 1:
+            num_sums = -(-len(parts) // _FAN_IN)
+            # Every num_sums-th: with as many workers, all of them are in one place.
+            parts = [submit(add, parts[i::num_sums], name="add") for i in range(num_sums)]
+        part: Part = self._scheduler.result(parts[0])
+        learner.absorb(part.statistics, part.candidates, num_skipped=part.num_skipped)
+        self.positions = [part.positions[shard.number] for shard in self._shards]
+
+
+def code_share(
+    pictures: PictureSet,
+    shard: Shard,
+    position: Mapping[str, Any],
+    size: int,
+    coder: Coder,
+    num_candidates: int,
+) -> Part:
+    """Code the next ``size`` patches of a shard, or as many as it has."""
+    corpus = reader_of(pictures).shard(shard, position)
+    patches = corpus.next_batch(min(size, corpus.window_size))
+    usable = usable_patches(patches)
+    return Part(
+        coder(usable),
+        len(patches) - len(usable),
+        {shard.number: corpus.state()},
+        usable[:num_candidates].copy(),
+    )
+
+
+def add(parts: Sequence[Part]) -> Part:
+    """Add parts in their order."""
+    return Part(
+        reduce(Statistics.merge, (part.statistics for part in parts)),
+        sum(part.num_skipped for part in parts),
+        {number: place for part in parts for number, place in part.positions.items()},
+        np.concatenate([part.candidates for part in parts]),
+    )
