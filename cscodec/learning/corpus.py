@@ -125,7 +125,8 @@ def read_pixels(picture: PictureFile, max_pixels: int, skipped: dict[str, str]) 
         return read_picture(data, max_pixels=max_pixels).pixels
     except (CscodecError, OSError) as error:
         text = getattr(error, "strerror", None) or str(error)
-        skipped[picture.name] = writable(text.removeprefix(f"{picture.path}: ").removeprefix("picture: "))
+        reason = text.removeprefix(f"{picture.path}: ").removeprefix("picture: ")
+        skipped[picture.name] = writable(reason)
         return None
 
 
