@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from cscodec.arrays import Pixels
-from cscodec.evaluation.charts import Better, Series, line_chart, palette, themed
+from cscodec.evaluation.charts import Series, line_chart, palette, require_matplotlib, themed
 from cscodec.evaluation.comparison import Comparison, Row, mean_curves, mean_row
 from cscodec.evaluation.metrics import db_text
 from cscodec.evaluation.pages import LONGEST_SIDE, Html, data_uri, part, render, script_json, table
@@ -220,6 +220,7 @@ def _charts(pictures: Sequence[Shown]) -> str:
     curves = [picture.curves for picture in pictures]
     if not all(curves):
         return ""
+    require_matplotlib()
     (unit, scale) = ("file size, KB per million pixels", 125.0)
     if len(pictures) == 1:
         row = pictures[0].rows[0]
@@ -249,7 +250,6 @@ def _charts(pictures: Sequence[Shown]) -> str:
 def _chart(
     lines: Sequence[Series], title: str, labels: tuple[str, str], x_range: tuple[float, float]
 ) -> str:
-    better: Better = "up and left"
     try:
         svg = line_chart(
             lines,
@@ -257,7 +257,7 @@ def _chart(
             x_label=labels[0],
             y_label=labels[1],
             x_range=x_range,
-            better=better,
+            better="up and left",
         )
     except ValueError:  # nothing finite: a picture too small for SSIM
         return ""
