@@ -38,7 +38,7 @@ _LARGEST_CORPUS = 150_000  #: bytes of a target
 def main() -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", choices=[[], *NAMES], metavar="TARGET", default=NAMES)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--seconds", type=float, default=60, help="in all")
     parser.add_argument("--runs", type=int, default=0, help="inputs for each target, instead")
     parser.add_argument("--seed", type=int, default=0)
@@ -48,6 +48,9 @@ def main() -> int:
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
+    wanted.targets = wanted.targets or NAMES
+    if unknown := sorted(set(wanted.targets) - set(NAMES)):
+        parser.error(f"there is no target {', '.join(unknown)}")
     wanted.found.mkdir(parents=True, exist_ok=True)
     if wanted.here:
         (target,) = wanted.targets
