@@ -43,7 +43,7 @@ from cscodec.evaluation.comparison_page import (
     room_for,
     shown,
 )
-from cscodec.evaluation.metrics import psnr_db
+from cscodec.evaluation.metrics import bits_per_pixel, psnr_db
 from cscodec.evaluation.rate_distortion import Point
 
 Pixels = npt.NDArray[np.uint8]
@@ -75,7 +75,7 @@ class TestMeeting:
         codec = toy()
         sizes = {setting: len(codec.encode(small, setting)) for setting in codec.scale}
         wanted = sizes[-20]
-        coded = at_size(small, codec, wanted)
+        coded = at_size(small, codec, bits_per_pixel(wanted, small.shape))
         assert coded.point.num_bytes == len(coded.file) <= wanted
         assert coded.point.setting == max(s for s in sizes if sizes[s] <= wanted)
         assert np.array_equal(coded.pixels, codec.decode(coded.file))
@@ -89,7 +89,7 @@ class TestMeeting:
 
     def test_what_cannot_be_met_is_met_as_nearly_as_can_be(self, small: Pixels) -> None:
         codec = toy()
-        assert at_size(small, codec, 10).point.setting == codec.scale[0]
+        assert at_size(small, codec, 0.01).point.setting == codec.scale[0]
         assert at_quality(small, codec, 90.0).point.setting == codec.scale[-1]
         rows = compare_picture(small, [codec], Target(psnr_db=90.0), curves=False).rows()
         assert [row["met"] for row in rows] == [False]
@@ -97,6 +97,8 @@ class TestMeeting:
     def test_target_of_a_file(self, small: Pixels) -> None:
         coded = code(small, toy(), -16)
         assert target_of(coded, quality=False).met_by(coded.point)
+        again = compare_picture(small, [toy()], target_of(coded, quality=False), curves=False)
+        assert again.coded["toy"].point == coded.point  # not one step less by rounding
         assert target_of(coded, quality=True) == Target(psnr_db=coded.point.psnr_rgb_db)
         flat = np.full((16, 16, 3), 32, np.uint8)
         with pytest.raises(InvalidInputError, match="without error"):
@@ -123,7 +125,7 @@ def test_every_codec_meets_a_size(name: str, channels: int, small: Pixels) -> No
         pytest.importorskip("imagecodecs")
     picture = small if channels == 3 else small[..., 1]
     codec = codec_named(name, channels)
-    coded = at_size(picture, codec, 2000)
+    coded = at_size(picture, codec, bits_per_pixel(2000, picture.shape))
     assert 1000 < coded.point.num_bytes <= 2000
     assert coded.pixels.shape == picture.shape
     assert coded.point.psnr_rgb_db > 25

@@ -122,11 +122,12 @@ class _Aim:
 
     def target(self, pixels: Pixels, own: Codec) -> Target:
         from cscodec.evaluation.comparison import Target, code, target_of
+        from cscodec.evaluation.metrics import bits_per_pixel
 
         if self.psnr_db is not None:
             return Target(psnr_db=self.psnr_db)
         if self.num_bytes is not None:
-            return Target(bits_per_pixel=8 * self.num_bytes / (pixels.shape[0] * pixels.shape[1]))
+            return Target(bits_per_pixel=bits_per_pixel(self.num_bytes, pixels.shape))
         if self.bits_per_pixel is not None:
             return Target(bits_per_pixel=self.bits_per_pixel)
         return target_of(code(pixels, own, self.quality), quality=self.by_quality)

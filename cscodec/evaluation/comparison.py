@@ -18,7 +18,7 @@ import numpy as np
 from cscodec.arrays import Pixels
 from cscodec.errors import InvalidInputError
 from cscodec.evaluation.codecs import Codec
-from cscodec.evaluation.metrics import mean_psnr_db, psnr_db
+from cscodec.evaluation.metrics import EXACT_DB, bits_per_pixel, mean_psnr_db, psnr_db
 from cscodec.evaluation.rate_distortion import Point, measure, measure_decoded
 
 Given = ParamSpec("Given")
@@ -156,13 +156,13 @@ def restore(pixels: Pixels, codec: Codec, setting: float, file: bytes, encode_s:
     return Coded(point, file, decoded, encode_s, decode_s)
 
 
-def at_size(pixels: Pixels, codec: Codec, num_bytes: float) -> Coded:
-    """The finest setting whose file has at most this many bytes, or the smallest file there is."""
+def at_size(pixels: Pixels, codec: Codec, most_bpp: float) -> Coded:
+    """The finest setting with at most these bits per pixel, or the smallest file there is."""
     encoded: dict[float, tuple[bytes, float]] = {}
 
     def is_too_large(setting: float) -> bool:
         encoded[setting] = timed(codec.encode, pixels, setting)
-        return len(encoded[setting][0]) > num_bytes
+        return bits_per_pixel(len(encoded[setting][0]), pixels.shape) > most_bpp
 
     first_too_large = bisect_left(codec.scale, True, key=is_too_large)
     setting = codec.scale[max(0, first_too_large - 1)]
@@ -249,7 +249,7 @@ def mean_curves(
         for by_codec in curves:
             points = sorted(by_codec[name], key=lambda point: point.bits_per_pixel)
             rates = np.array([point.bits_per_pixel for point in points])
-            values = np.array([min(getattr(point, quality), 99.0) for point in points])
+            values = np.array([min(getattr(point, quality), EXACT_DB) for point in points])
             found.append((np.log(rates), values))
         low, high = max(rates[0] for rates, _ in found), min(rates[-1] for rates, _ in found)
         if low < high:
@@ -263,5 +263,4 @@ def _meet(pixels: Pixels, codec: Codec, target: Target) -> Coded:
     if target.psnr_db is not None:
         return at_quality(pixels, codec, target.psnr_db)
     assert target.bits_per_pixel is not None
-    num_pixels = pixels.shape[0] * pixels.shape[1]
-    return at_size(pixels, codec, target.bits_per_pixel * num_pixels / 8)
+    return at_size(pixels, codec, target.bits_per_pixel)

@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from cscodec.arrays import Pixels
-from cscodec.evaluation.charts import Better, Series, line_chart, palette, themed
+from cscodec.evaluation.charts import Series, line_chart, palette, require_matplotlib, themed
 from cscodec.evaluation.comparison import Comparison, Row, mean_curves, mean_row
 from cscodec.evaluation.metrics import db_text
 from cscodec.evaluation.pages import LONGEST_SIDE, Html, data_uri, part, render, script_json, table
@@ -24,7 +24,7 @@ PAGE_NAME = "index.html"
 ALL_SHOWN, MOST_SHOWN, LEAST_SHOWN = 12_000_000, 2_000_000, 250_000
 
 _HEADS = (
-    "Codec", "File, KB", "Bits per pixel", "PSNR, dB", "SSIM", "Seconds to write", "to read",
+    "Codec", "File, KB", "PSNR, dB", "SSIM", "Bits per pixel", "Seconds to write", "to read",
 )  # fmt: skip
 _ABOUT = """<ul>
 <li><b>PSNR</b> and <b>SSIM</b> say how close to the original a picture is: more is closer. PSNR
@@ -197,9 +197,9 @@ def _table(rows: Sequence[Row], by_quality: bool) -> str:
         dot = f'<span class="dot" style="background:{colors[row["codec"]]}"></span>'
         texts = {
             "num_bytes": _kilobytes(row["num_bytes"]),
-            "bits_per_pixel": f"{row['bits_per_pixel']:.3f}",
             "psnr_db": db_text(row["psnr_db"]),
             "ssim": "-" if row["ssim"] is None else f"{row['ssim']:.4f}",
+            "bits_per_pixel": f"{row['bits_per_pixel']:.3f}",
             "encode_s": f"{row['encode_s']:.2f}",
             "decode_s": f"{row['decode_s']:.2f}",
         }
@@ -220,6 +220,7 @@ def _charts(pictures: Sequence[Shown]) -> str:
     curves = [picture.curves for picture in pictures]
     if not all(curves):
         return ""
+    require_matplotlib()
     (unit, scale) = ("file size, KB per million pixels", 125.0)
     if len(pictures) == 1:
         row = pictures[0].rows[0]
@@ -249,7 +250,6 @@ def _charts(pictures: Sequence[Shown]) -> str:
 def _chart(
     lines: Sequence[Series], title: str, labels: tuple[str, str], x_range: tuple[float, float]
 ) -> str:
-    better: Better = "up and left"
     try:
         svg = line_chart(
             lines,
@@ -257,7 +257,7 @@ def _chart(
             x_label=labels[0],
             y_label=labels[1],
             x_range=x_range,
-            better=better,
+            better="up and left",
         )
     except ValueError:  # nothing finite: a picture too small for SSIM
         return ""

@@ -96,15 +96,17 @@ def run_blind(name: str, wanted: argparse.Namespace) -> int:
     inputs = [*target.seeds(), *(path.read_bytes() for path in corpus(name))]
     current = wanted.found / f"{name}-last"  # what killed the process, if it is there afterwards
     seen: Counter[str] = Counter()
-    started, slowest = time.monotonic(), 0.0
+    started, slowest, watched = time.monotonic(), 0.0, 0.0
     with open(current, "wb", buffering=0) as file:
         while not _is_over(wanted, sum(seen.values()), time.monotonic() - started):
             data = target.mutate(inputs[generator.integers(len(inputs))], generator)
             file.seek(0)
             file.write(data)
             file.truncate()
-            faulthandler.dump_traceback_later(_MOST_SECONDS, exit=True)
             begin = time.monotonic()
+            if begin - watched > 1:  # it starts a thread
+                faulthandler.dump_traceback_later(_MOST_SECONDS, exit=True)
+                watched = begin
             try:
                 seen[target.run(data)] += 1
             except Exception:
