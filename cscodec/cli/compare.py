@@ -227,17 +227,9 @@ class _Run:
 
     def means(self) -> list[Row]:
         """Mean of each codec over the pictures."""
-        from cscodec.evaluation.comparison import mean_row
+        from cscodec.evaluation.comparison import codec_means
 
-        by_codec: dict[str, list[Row]] = {}
-        for row in self.rows:
-            by_codec.setdefault(row["codec"], []).append(row)
-        return [
-            {"input": f"mean of {len(rows)}", "codec": codec, "setting": None}
-            | mean_row(rows)
-            | {"met": all(row["met"] for row in rows)}
-            for codec, rows in by_codec.items()
-        ]
+        return [{"input": f"mean of {len(self.shown)}", **row} for row in codec_means(self.rows)]
 
     def as_dict(self) -> dict[str, Any]:
         """All that was measured, for JSON."""

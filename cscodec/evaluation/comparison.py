@@ -129,6 +129,17 @@ def mean_row(rows: Sequence[Row]) -> Row:
     return means
 
 
+def codec_means(rows: Sequence[Row]) -> list[Row]:
+    """The mean of each codec's rows; ``met`` if all of them are."""
+    by_codec: dict[str, list[Row]] = {}
+    for row in rows:
+        by_codec.setdefault(row["codec"], []).append(row)
+    return [
+        {"codec": codec, **mean_row(found), "met": all(row["met"] for row in found)}
+        for codec, found in by_codec.items()
+    ]
+
+
 def timed(
     function: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
 ) -> tuple[Result, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from cscodec.arrays import Pixels
 from cscodec.evaluation.charts import Series, line_chart, palette, require_matplotlib, themed
-from cscodec.evaluation.comparison import Comparison, Row, mean_curves, mean_row
+from cscodec.evaluation.comparison import Comparison, Row, codec_means, mean_curves
 from cscodec.evaluation.metrics import db_text
 from cscodec.evaluation.pages import LONGEST_SIDE, Html, data_uri, part, render, script_json, table
 from cscodec.evaluation.rate_distortion import Point
@@ -89,15 +89,16 @@ def render_page(
     command : str
         How this was asked for.
     """
+    means = codec_means([row for picture in pictures for row in picture.rows])
     what = pictures[0].name if len(pictures) == 1 else f"{len(pictures)} pictures"
     common = "quality" if by_quality else "size"
     return render(
         "comparison.html",
         "comparison.css",
         title=f"{what} by {len(pictures[0].rows)} codecs, at the same {common}",
-        lead=_lead(_means(pictures), by_quality),
-        results=_results(pictures, by_quality),
-        charts=_charts(pictures),
+        lead=_lead(means, by_quality),
+        results=_results(pictures, means, by_quality),
+        charts=_charts(pictures, means),
         notes=_ABOUT.format(
             settings=escape("; ".join(f"{name}: {how}" for name, how in (settings or {}).items())),
             command=escape(command),
@@ -126,16 +127,6 @@ def _view(name: str, comparison: Comparison, room: int) -> dict[str, Any]:
     return {"name": name, "width": columns, "height": rows, "note": note, "images": images}
 
 
-def _means(pictures: Sequence[Shown]) -> list[Row]:
-    """Rows of a single picture, or the means of each codec over pictures."""
-    if len(pictures) == 1:
-        return pictures[0].rows
-    return [
-        {"codec": rows[0]["codec"], **mean_row(rows), "met": all(row["met"] for row in rows)}
-        for rows in zip(*(picture.rows for picture in pictures), strict=True)
-    ]
-
-
 def _lead(means: Sequence[Row], by_quality: bool) -> str:
     """What came out, in a sentence or two."""
     rows = [row for row in means if row["met"]] or means
@@ -162,11 +153,11 @@ def _highest(rows: Sequence[Row], name: str) -> str:
     return str(max(rows, key=lambda row: row[name])["codec"])
 
 
-def _results(pictures: Sequence[Shown], by_quality: bool) -> str:
+def _results(pictures: Sequence[Shown], means: Sequence[Row], by_quality: bool) -> str:
     parts = ["<h2>In figures</h2>"]
     if len(pictures) > 1:
         parts.append(f"<p>Means of {len(pictures)} pictures.</p>")
-        parts.append(_table(_means(pictures), by_quality))
+        parts.append(_table(means, by_quality))
         parts.append("<h3>Picture by picture</h3>")
     index = 0
     for picture in pictures:
@@ -215,7 +206,7 @@ def _unmet(by_quality: bool) -> str:
     return "cannot be better" if by_quality else "cannot be smaller"
 
 
-def _charts(pictures: Sequence[Shown]) -> str:
+def _charts(pictures: Sequence[Shown], means: Sequence[Row]) -> str:
     """Quality against size: kilobytes of the one picture, or per megapixel of many."""
     curves = [picture.curves for picture in pictures]
     if not all(curves):
@@ -225,7 +216,7 @@ def _charts(pictures: Sequence[Shown]) -> str:
     if len(pictures) == 1:
         row = pictures[0].rows[0]
         (unit, scale) = ("file size, KB", row["num_bytes"] / row["bits_per_pixel"] / 1000)
-    widest = 2.5 * max(row["bits_per_pixel"] for row in _means(pictures))
+    widest = 2.5 * max(row["bits_per_pixel"] for row in means)
     charts = []
     for quality, title, label in (
         (
