@@ -83,7 +83,7 @@ def as_one_segment(data: bytes, model: Model) -> bytes:
     header, tables = parts.header, model.coder_tables
     merged = []
     for tile in range(header.num_tiles):
-        segments = [bytes(layer[tile]) for layer in parts.segments]
+        segments = [layer[tile] for layer in parts.segments]
         shapes = header.patch_grids(tile)
         values = decode_tile(segments, shapes, tables, measurements=header.measurements)
         wanted = [plane.astype(np.int32) * WANTED_UNIT for plane in values]

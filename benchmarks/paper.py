@@ -1,6 +1,6 @@
 """The paper's evaluation, run again: every system trained, its tables and figures.
 
-    python benchmarks/paper.py                    # everything, some twenty minutes
+    python benchmarks/paper.py                    # everything, tens of minutes
     python benchmarks/paper.py --quick            # about two minutes, into a temporary folder
     python benchmarks/paper.py --pictures DIR     # also write restored Lena and Mandrill to DIR
 
@@ -363,6 +363,18 @@ def measure_pictures(
     return results
 
 
+def describe_run(run: Run, test_patches: Float32Array) -> dict[str, Any]:
+    """What the results keep of a system's training."""
+    return {
+        "num_patches": run.num_patches,
+        "cpu_s": run.cpu_s,
+        "test_psnr_db": patch_psnr_db(test_patches, run.system),
+        "test_psnr_db_linear": patch_psnr_db(test_patches, run.system, "linear"),
+        "curve": run.curve,
+        "history": run.history,
+    }
+
+
 def write_restored(
     folder: Path, pictures: Mapping[str, Uint8Array], runs: Mapping[str, Run]
 ) -> None:
@@ -411,25 +423,13 @@ def main() -> int:
         "num_held_out_pictures": len(held_out),
         "num_test_patches": len(test_patches),
         "systems": {
-            name: {
-                "num_patches": run.num_patches,
-                "cpu_s": run.cpu_s,
-                "test_psnr_db": patch_psnr_db(test_patches, run.system),
-                "test_psnr_db_linear": patch_psnr_db(test_patches, run.system, "linear"),
-                "curve": run.curve,
-                "history": run.history if name == "robust" else [],
-                "table2": measured[name],
-            }
+            name: {**describe_run(run, test_patches), "table2": measured[name]}
             for name, run in runs.items()
         },
         "choices": choices,
         "fewer": fewer,
         "convergence": {
-            variant: {
-                "objective": found.objective,
-                "psnr_db": found.psnr_db,
-                "change": found.change,
-            }
+            variant: {name: getattr(found, name) for name in ("objective", "psnr_db", "change")}
             for variant, found in convergence.items()
         },
     }

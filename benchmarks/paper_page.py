@@ -116,7 +116,7 @@ The first is the paper's text, the last what `cscodec train` does by default.
 `{NAMES["online-large"]}` is the last with batches of {schedule["large_batch"]}.
 
 Machine: {machine["cpu"]}, {machine["cpus"]} CPUs, Python {machine["python"]}, NumPy
-{machine["numpy"]}; BLAS on one thread."""
+{machine["numpy"]}; BLAS on one thread. {results.get("note", "")}"""
 
 
 def _table_1(results: Results) -> str:
@@ -125,13 +125,13 @@ def _table_1(results: Results) -> str:
         if name in ("dct", "random-dct"):
             continue
         found = results["systems"][name]
-        seconds = float(f"{found['cpu_s']:.1f}")
+        seconds = found["cpu_s"]  # not measured where a machine was too busy for it
         printed = PRINTED_CPU_S.get(name)
         rows.append(
             [
                 label,
                 f"{found['num_patches']:,}",
-                f"{seconds:.1f}",
+                "-" if seconds is None else f"{seconds:.1f}",
                 "-" if printed is None else f"{printed:,.0f}",
             ]
         )
@@ -241,7 +241,9 @@ def _figure_1(results: Results, folder: Path) -> str:
         curve = systems[name]["curve"]
         points = [(100 * iteration / curve[-1][0], quality) for iteration, _, quality in curve]
         by_schedule.append(_series(name, points))
-    for name in ("online", "letter", "online-large", "s-dcs", "bl", "ksvd", "mod"):
+    for name in ("online", "letter", "restarted", "online-large", "s-dcs", "bl", "ksvd", "mod"):
+        if systems[name]["cpu_s"] is None:
+            continue
         points = [(seconds, quality) for _, seconds, quality in systems[name]["curve"]]
         by_cost.append(_series(name, points))
     chart = line_chart(

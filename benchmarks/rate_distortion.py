@@ -1,6 +1,6 @@
 """Rate-distortion curves and BD-rates against the strongest codecs, by what meters and eyes see.
 
-    python benchmarks/rate_distortion.py            # everything; the anchors take an hour, once
+    python benchmarks/rate_distortion.py            # everything; anchors take half an hour, once
     python benchmarks/rate_distortion.py --quick    # every third picture, fewer points
     python benchmarks/rate_distortion.py --page     # only docs/rate-distortion.md, from the record
 

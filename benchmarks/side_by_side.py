@@ -28,7 +28,7 @@ def row(pixels: Pixels, codecs: list[Codec], bpp: float) -> list[Panel]:
     """The original, and what each codec makes of it at a rate."""
     panels: list[Panel] = [("original", pixels)]
     for codec in codecs:
-        coded = at_size(pixels, codec, bpp * pixels.shape[0] * pixels.shape[1] / 8)
+        coded = at_size(pixels, codec, bpp)
         seen = f"{coded.point.psnr_y_db:.1f} dB, S2 {ssimulacra2(pixels, coded.pixels):.0f}"
         panels.append((f"{codec.name}, {coded.point.bits_per_pixel:.2f} bpp, {seen}", coded.pixels))
     return panels

@@ -202,7 +202,7 @@ class DecodingJob:
     def _values(self, tile: int) -> list[Values]:
         self._check_time()
         restoration = self.restoration
-        layers = [bytes(layer[tile]) for layer in self.segments if tile < len(layer)]
+        layers = [layer[tile] for layer in self.segments if tile < len(layer)]
         if restoration.measurements < self.header.measurements:
             layers = layers[: num_layers(restoration.measurements)]
         values = decode_tile(

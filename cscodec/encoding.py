@@ -54,7 +54,7 @@ class Tuning(NamedTuple):
 #: docs/decisions/0003 and 0020
 TUNINGS: dict[Tune, Tuning] = {
     "psnr": Tuning(1.0, (0.0, 0.0, 0.0), 0.06),
-    "visual": Tuning(0.85, (1.0625, 1.75, 1.75), 0.045),
+    "visual": Tuning(0.9, (1.125, 1.75, 1.75), 0.045),
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75

@@ -133,7 +133,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def _is_file_of_ours(path: Path) -> None:
-    cscodec.decode(path.read_bytes(), decoder="linear")
+    cscodec.info(path.read_bytes())
 
 
 def _is_picture(path: Path) -> None:

@@ -24,17 +24,10 @@ from cscodec.plugins.chunks import ChunkCoder, picture_shape, use_model
 numcodecs = pytest.importorskip("numcodecs")
 zarr = pytest.importorskip("zarr", minversion="3")
 from cscodec.plugins import numcodecs as numcodecs_plugin  # noqa: E402
-from cscodec.plugins import zarr as zarr_plugin  # noqa: E402
 from cscodec.plugins.zarr import CscCodec  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 CHUNKS = (128, 128, 3)
-
-
-@pytest.fixture(autouse=True)
-def _registered() -> None:
-    zarr_plugin.register()
-    numcodecs_plugin.register()
 
 
 @pytest.fixture(scope="module")

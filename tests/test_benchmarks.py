@@ -183,6 +183,7 @@ def test_sheets_and_the_quality_scale(tmp_path: Path, photo: np.ndarray) -> None
     picture = photo[150:310, 200:360]
     panels = row(picture, [codec_named("jpeg", 3)], 0.8)
     assert [text.split(",")[0] for text, _ in panels] == ["original", "JPEG"]
+    assert 0.5 < float(panels[1][0].split(",")[1].split()[0]) <= 0.8  # bits per pixel
     sheet = np.asarray(draw_sheet([panels, panels], box_of("8,16,40,24"), zoom=2))
     assert sheet.shape == (2 * (48 + CAPTION), 2 * 80 + GAP, 3)
     assert np.array_equal(sheet[:48:2, :80:2], picture[16:40, 8:48])

@@ -82,7 +82,7 @@ def test_filters_of_zeros_change_nothing() -> None:
 def test_filters_are_linear_in_their_weights() -> None:
     """The classes depend on the cleaned plane only."""
     plane, clean, _ = example("fig", 100, 100)
-    a, b = (as_weights(odd_model().filters[name][3]) for name in ("luma", "chroma"))
+    a, b = (as_weights(odd_model().filters[name][0, 3]) for name in ("luma", "chroma"))
     changes = [apply_filters(plane, clean, weights, STEP) - clean for weights in (a, b, a + b)]
     np.testing.assert_allclose(changes[0] + changes[1], changes[2], atol=1e-2)
     assert np.abs(changes[2]).max() > 0.1
@@ -91,7 +91,7 @@ def test_filters_are_linear_in_their_weights() -> None:
 def test_filters_are_mirrored_with_the_picture() -> None:
     """A picture of whole patches turned over is restored as the picture is, turned over."""
     plane, clean, _ = example("fig", 200, 300)
-    weights = as_weights(odd_model().filters["luma"][3])
+    weights = as_weights(odd_model().filters["luma"][0, 3])
     restored = apply_filters(plane, clean, weights, STEP)
     for turn in (np.fliplr, np.flipud):
         turned = apply_filters(
@@ -129,7 +129,7 @@ def test_the_nearest_steps_filters_are_used(step: float) -> None:
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     plane, clean, original = example("fig", 100, 100)
-    weights = as_weights(odd_model().filters["luma"][3])
+    weights = as_weights(odd_model().filters["luma"][0, 3])
     for arguments in (
         (plane[:-8], clean, weights),
         (plane[:-1], clean[:-1], weights),

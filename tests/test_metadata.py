@@ -373,6 +373,29 @@ def test_what_a_png_has_and_cannot_travel_is_named(
         assert re.search(named, " ".join(left_out))
 
 
+def test_profiles_that_pillow_does_not_read_are_named() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(PIXELS).quantize(16).save(buffer, "GIF")
+    data = buffer.getvalue()
+    at = 13 + 3 * (2 << (data[10] & 7))
+    for name, words in ((b"ICCRGBG1012", "its ICC profile"), (b"XMP DataXMP", "its XMP")):
+        extension = b"!\xff\x0b" + name + b"\x04data\0"
+        assert read_picture(data[:at] + extension + data[at:]).left_out == (words,)
+    assert read_picture(data).left_out == ()
+    header = struct.pack("<IiiHHIIiiII", 124, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + bytes(16)
+    pixel = b"\x01\x02\x03\0"
+    for mark, left_out in (
+        (b"DEBM", ("its ICC profile",)),
+        (b"KNIL", ("its ICC profile",)),
+        (b"BGRs", ()),
+    ):
+        whole = (header + mark).ljust(124, b"\0")
+        start = b"BM" + struct.pack("<IHHI", 14 + len(whole) + 4, 0, 0, 14 + len(whole))
+        picture = read_picture(start + whole + pixel)
+        assert picture.pixels.tolist() == [[[3, 2, 1]]]
+        assert picture.left_out == left_out
+
+
 @pytest.mark.parametrize("suffix", ["bmp", "ppm"])
 def test_formats_without_metadata_say_so(suffix: str) -> None:
     picture = Picture(PIXELS, b"profile", orientation_block(1), XMP_6)

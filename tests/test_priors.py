@@ -156,7 +156,10 @@ class TestAll:
 
     def test_it_pays(self, learned: Model) -> None:
         picture = sample("cat", 128, 128, 200, 200)
-        sizes = [size(picture, model, quality=50) for model in (learned, plain_model())]
+        # Equal steps err alike in every basis; only then do sizes say something.
+        sizes = [
+            size(picture, model, quality=50, tune="psnr") for model in (learned, plain_model())
+        ]
         assert sizes[0] < 0.97 * sizes[1]
 
     def test_pictures_of_other_modes_and_sizes_are_used_or_passed_over(self) -> None:

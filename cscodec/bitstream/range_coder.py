@@ -32,13 +32,13 @@ class RangeCoder(NamedTuple):
         return cls(_registers(), np.empty(most_bytes, np.uint8), False)
 
     @classmethod
-    def reading(cls, segment: bytes) -> RangeCoder:
+    def reading(cls, segment: bytes | memoryview) -> RangeCoder:
         """Begin to read a segment."""
         registers = _registers()
-        registers[WINDOW] = int.from_bytes(segment[:4].ljust(4, b"\0"), "big")
+        registers[WINDOW] = int.from_bytes(bytes(segment[:4]).ljust(4, b"\0"), "big")
         registers[POSITION] = 4
         # Writable: one kernel serves both ways.
-        return cls(registers, np.array(bytearray(segment), np.uint8), True)
+        return cls(registers, np.frombuffer(segment, np.uint8).copy(), True)
 
     @property
     def has_failed(self) -> bool:

@@ -139,7 +139,7 @@ def encode_with(state: TileState, wanted: Sequence[Wanted], rate_weight: float) 
 
 
 def decode_tile(
-    segments: Sequence[bytes],
+    segments: Sequence[bytes | memoryview],
     shapes: Sequence[tuple[int, int]],
     tables: CoderTables,
     *,

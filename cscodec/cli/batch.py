@@ -20,6 +20,7 @@ from cscodec.cli import console, files
 from cscodec.cli.options import format_bytes
 from cscodec.cli.plan import Job, Plan, Refusal
 from cscodec.errors import CscodecError
+from cscodec.locations import absolute
 
 #: What is reported of one file. ``source_bytes`` and ``num_bytes`` are the sizes of input and
 #: output, ``warnings`` is a list of lines, and ``error`` and ``exit_code`` are there if it failed.
@@ -161,7 +162,7 @@ class _Elsewhere:
     folder: str
 
     def __call__(self, job: Job, workers: int) -> Record:
-        there = Job(*(os.path.join(self.folder, name) for name in (job.source, job.target)))
+        there = Job(*(absolute(name, self.folder) for name in (job.source, job.target)))
         record = replace(self.work, force=True)(there, workers)
         return {**record, "input": job.source, "output": job.target}
 

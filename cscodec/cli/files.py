@@ -15,10 +15,12 @@ from typing import IO
 
 import typer
 
+from cscodec import locations
 from cscodec.atomic import whole_file
 from cscodec.cli import console
 from cscodec.cli.console import OutputExistsError
 from cscodec.errors import InvalidInputError
+from cscodec.locations import is_url
 
 STREAM = "-"  #: standard input or standard output
 _stopped = threading.Event()  #: after an interruption nothing appears that was not told of
@@ -26,10 +28,12 @@ _writers: set[object] = set()
 _EXISTS = "exists already; use -f to replace it"
 
 
-class StandardInput(io.BytesIO):
-    """All that came by standard input."""
+class Fetched(io.BytesIO):
+    """All that came by standard input, or from a URL."""
 
-    name = "standard input"
+    def __init__(self, data: bytes, name: str = "standard input") -> None:
+        super().__init__(data)
+        self.name = name
 
 
 @contextmanager
@@ -42,7 +46,10 @@ def opened(source: str) -> Iterator[IO[bytes]]:
         If it cannot be read; the message begins with the name.
     """
     try:
-        if source != STREAM:
+        if is_url(source):
+            with locations.opened(source) as file:
+                yield file
+        elif source != STREAM:
             check_source(source)
             with open(source, "rb") as file:
                 yield file
@@ -71,23 +78,23 @@ def read_stream(source: str, max_pixels: int) -> bytes:
         return container.read(stream, max_pixels=max_pixels)
 
 
-def picture_source(source: str, max_pixels: int) -> str | StandardInput:
-    """Return the path of a picture as it is, or what came by standard input.
+def picture_source(source: str, max_pixels: int) -> str | Fetched:
+    """Return the path of a picture as it is, or what came by standard input or from a URL.
 
     Raises
     ------
     InvalidInputError
-        If standard input cannot be read.
+        If that cannot be read.
     """
     from cscodec.images import stream_bytes
 
-    if source != STREAM:
+    if source != STREAM and not is_url(source):
         return source
     with opened(source) as stream:
-        return StandardInput(stream_bytes(stream, max_pixels))
+        return Fetched(stream_bytes(stream, max_pixels), console.name_of(source))
 
 
-def size(source: str | StandardInput) -> int:
+def size(source: str | Fetched) -> int:
     """Bytes of what `picture_source` returned."""
     return os.path.getsize(source) if isinstance(source, str) else len(source.getbuffer())
 
@@ -102,6 +109,10 @@ def check_source(source: str) -> None:
     """
     if source == STREAM:
         return
+    if is_url(source):
+        if not locations.exists(source):
+            raise InvalidInputError(f"{source}: cannot be read: no such file")
+        return
     try:
         if stat.S_ISCHR(os.stat(source).st_mode):
             raise InvalidInputError(f"{source}: is a device, not a file")
@@ -111,6 +122,8 @@ def check_source(source: str) -> None:
 
 def exists(target: str) -> bool:
     """Whether an output is there already, which devices and pipes never are."""
+    if is_url(target):
+        return locations.exists(target)
     return target != STREAM and os.path.lexists(target) and not is_special(target)
 
 
@@ -144,6 +157,10 @@ def check_target(target: str, force: bool) -> None:
         If it is a folder.
     """
     if target == STREAM:
+        return
+    if is_url(target):
+        if not force and exists(target):
+            raise OutputExistsError(f"{target}: {_EXISTS}")
         return
     if os.path.isdir(target):
         raise InvalidInputError(f"{target}: is a folder; name a file, or use -d")
@@ -188,6 +205,10 @@ def write_with(write: Callable[[IO[bytes]], None], target: str, force: bool) -> 
                 raise InvalidInputError("standard output is closed")
             write(sys.stdout.buffer)
             sys.stdout.buffer.flush()
+        elif is_url(target):
+            whole = io.BytesIO()
+            write(whole)
+            locations.write_whole(target, whole.getvalue(), replace=force)
         elif is_special(target):  # /dev/null must stay what it is
             with open(target, "wb") as file:
                 write(file)
@@ -220,7 +241,7 @@ def stop_writing(patience_s: float) -> None:
 
 def copy_times(source: str, target: str) -> None:
     """Give a file that was written the times of another; streams and devices have none."""
-    if STREAM in (source, target) or is_special(target):
+    if STREAM in (source, target) or is_url(source) or is_url(target) or is_special(target):
         return
     times = os.stat(source)
     os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -15,10 +15,12 @@ from typing import TypeAlias
 
 import typer
 
+from cscodec import locations
 from cscodec.cli import files
 from cscodec.cli.console import CollisionError
 from cscodec.cli.files import STREAM
 from cscodec.errors import CscodecError, InvalidInputError
+from cscodec.locations import is_url
 
 #: What cannot be worked on, and why.
 Refusal: TypeAlias = tuple[str, CscodecError]
@@ -74,8 +76,9 @@ class Outputs:
             return self.file
         if source == STREAM:
             return STREAM
-        place = Path(source) if self.folder is None else Path(self.folder, relative)
-        return f"{place}{self.suffix}" if self.keep_suffix else str(place.with_suffix(self.suffix))
+        place = source if self.folder is None else locations.join(self.folder, relative)
+        place = place if is_url(place) else str(Path(place))
+        return (place if self.keep_suffix else os.path.splitext(place)[0]) + self.suffix
 
 
 @dataclass(frozen=True)
@@ -100,11 +103,15 @@ def expand(inputs: Sequence[str], suffixes: Set[str], recursive: bool) -> Inputs
 
     found = Inputs()
     for name in inputs:
-        if name == STREAM or not os.path.isdir(name):
+        is_folder = locations.is_folder if is_url(name) else os.path.isdir
+        if name == STREAM or not is_folder(name):
             found.files.append((name, os.path.basename(name)))
             continue
         if not recursive:
             raise typer.BadParameter(f"{name}: is a folder; add -r to take the files in it")
+        if is_url(name):
+            _expand_url(name, suffixes, found)
+            continue
         listing = list_folder(name, suffixes)
         found.files.extend((str(file), str(file.relative_to(name))) for file in listing.wanted)
         found.left_out.extend(map(str, listing.others))
@@ -112,10 +119,25 @@ def expand(inputs: Sequence[str], suffixes: Set[str], recursive: bool) -> Inputs
             reason = InvalidInputError(f"{error.filename}: cannot be read: {error.strerror}")
             found.refused.append((str(error.filename), reason))
         if not listing.wanted and not listing.unreadable:
-            known = " ".join(sorted(suffixes))
-            reason = InvalidInputError(f"{name}: holds no files to work on ({known})")
-            found.refused.append((name, reason))
+            found.refused.append((name, _holds_none(name, suffixes)))
     return found
+
+
+def _expand_url(url: str, suffixes: Set[str], found: Inputs) -> None:
+    num_before = len(found.files)
+    for relative in locations.list_files(url):
+        name = locations.join(url, relative)
+        if os.path.splitext(relative)[1].lower() in suffixes:
+            found.files.append((name, relative))
+        else:
+            found.left_out.append(name)
+    if len(found.files) == num_before:
+        found.refused.append((url, _holds_none(url, suffixes)))
+
+
+def _holds_none(name: str, suffixes: Set[str]) -> InvalidInputError:
+    known = " ".join(sorted(suffixes))
+    return InvalidInputError(f"{name}: holds no files to work on ({known})")
 
 
 def plan(inputs: Sequence[str], suffixes: Set[str], recursive: bool, outputs: Outputs) -> Plan:
@@ -158,7 +180,7 @@ def _check_options(inputs: Sequence[str], recursive: bool, outputs: Outputs) -> 
 
 
 def _place(name: str) -> str:
-    return name if name == STREAM else os.path.realpath(name)
+    return name if name == STREAM or is_url(name) else os.path.realpath(name)
 
 
 def _without_collisions(jobs: Sequence[Job]) -> tuple[list[Job], list[Refusal]]:

@@ -18,6 +18,7 @@ from cscodec.images.picture import Picture
 #: Texts of PNG in which ImageMagick and others store other things, as hexadecimal digits.
 _RAW_PROFILES = {"exif": "exif", "APP1": "exif", "xmp": "xmp", "icc": "icc_profile"}
 _RAW_PROFILES |= {"icm": "icc_profile"}
+_GIF_EXTENSIONS = {b"!\xff\x0bICCRGBG1012": "its ICC profile", b"!\xff\x0bXMP DataXMP": "its XMP"}
 _XMP_PREFIX = b"http://ns.adobe.com/xap/1.0/\0"
 _EXTENDED_XMP = b"http://ns.adobe.com/xmp/extension/\0"
 
@@ -52,6 +53,7 @@ def _not_carried(image: Image.Image, file: IO[bytes]) -> list[str]:
     names = []
     if description := colour_description(image, file):
         names.append(description)
+    names += _unread(image.format or "", file)
     if image.format == "MPO" and getattr(image, "n_frames", 1) > 1:
         names.append("the other pictures in it, such as a gain map or a preview")
     if image.format in ("JPEG", "MPO"):
@@ -68,6 +70,19 @@ def _not_carried(image: Image.Image, file: IO[bytes]) -> list[str]:
     if image.format == "HEIF" and (image.info.get("depth_images") or image.info.get("aux")):
         names.append("depth or gain maps")
     return names
+
+
+def _unread(kind: str, file: IO[bytes]) -> list[str]:
+    """Name metadata of GIF and BMP files that Pillow does not look for."""
+    file.seek(0)
+    if kind == "GIF":
+        data = file.read()
+        return [name for mark, name in _GIF_EXTENSIONS.items() if mark in data]
+    if kind == "BMP":
+        header = file.read(14 + 60)
+        has_profile = header[14] == 124 and header[14 + 56 :] in (b"KNIL", b"DEBM")
+        return ["its ICC profile"] if has_profile else []
+    return []
 
 
 def _is_known_text(key: str) -> bool:

@@ -57,9 +57,11 @@ def take_orientation(picture: Picture) -> tuple[int, Picture]:
 
 def with_size(picture: Picture, width: int, height: int) -> Picture:
     """Change the sizes that metadata state; the EXIF is whole."""
-    exif = Exif(picture.exif) if picture.exif else None
+    exif = picture.exif
     if exif:
-        exif.set_size(width, height)
+        block = Exif(exif)
+        block.set_size(width, height)
+        exif = block.tobytes()
     xmp = picture.xmp and xmp_properties.with_size(picture.xmp, width, height)
     return picture.but(exif=exif, xmp=xmp)
 

@@ -20,9 +20,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cscodec import locations
 from cscodec.arrays import Pixels
 from cscodec.errors import CscodecError, InvalidInputError
-from cscodec.images import find_pictures, luma, read_picture
+from cscodec.images import PICTURE_SUFFIXES, find_pictures, luma, read_picture, stream_bytes
 from cscodec.layout import PATCH_PIXELS, PATCH_SIZE
 from cscodec.learning.options import MAX_TRAINING_PIXELS
 from cscodec.learning.saved import Saved
@@ -46,11 +47,12 @@ START: Mapping[str, Any] = {"window": -1, "visit": 0, "offset": 0, "skipped": {}
 class PictureFile:
     """A picture of a training folder: where it is, and its name relative to the folder's parent.
 
-    The name can be written anywhere, whatever bytes the path holds.
+    The name can be written anywhere, whatever bytes the path holds. ``path`` may be a URL.
     """
 
-    path: Path
+    path: Path | str
     name: str
+    num_bytes: int = 0
 
 
 def list_pictures(folders: Sequence[str | os.PathLike[str]]) -> list[PictureFile]:
@@ -59,22 +61,41 @@ def list_pictures(folders: Sequence[str | os.PathLike[str]]) -> list[PictureFile
     Raises
     ------
     InvalidInputError
-        If a path is not a folder, or a folder holds no picture file.
+        If a path or URL is not that of a folder, or a folder holds no picture file.
     """
     if not folders:
         raise InvalidInputError("no training folder given")
-    found: dict[Path, PictureFile] = {}
-    for folder in map(Path, folders):
-        if not folder.is_dir():
-            raise InvalidInputError(f"{folder}: not a folder; give folders that hold pictures")
-        paths = find_pictures(folder)
-        if not paths:
+    found: dict[Path | str, PictureFile] = {}
+    for folder in [os.fspath(folder) for folder in folders]:
+        pictures = _below_url(folder) if locations.is_url(folder) else _below(Path(folder))
+        if not pictures:
             raise InvalidInputError(f"{folder}: no pictures in this folder or below it")
-        parent = folder.resolve().name
-        for path in paths:
-            name = writable(f"{parent}/{path.relative_to(folder).as_posix()}")
-            found.setdefault(path.resolve(), PictureFile(path, name))
+        for picture in pictures:
+            path = picture.path
+            found.setdefault(path.resolve() if isinstance(path, Path) else path, picture)
     return sorted(found.values(), key=lambda picture: (picture.name, str(picture.path)))
+
+
+def _below(folder: Path) -> list[PictureFile]:
+    if not folder.is_dir():
+        raise InvalidInputError(f"{folder}: not a folder; give folders that hold pictures")
+    parent = folder.resolve().name
+    return [
+        PictureFile(
+            path,
+            writable(f"{parent}/{path.relative_to(folder).as_posix()}"),
+            path.stat().st_size,
+        )
+        for path in find_pictures(folder)
+    ]
+
+
+def _below_url(url: str) -> list[PictureFile]:
+    return [
+        PictureFile(locations.join(url, name), f"{Path(url).name}/{name}", num_bytes)
+        for name, num_bytes in locations.list_files(url).items()
+        if os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES
+    ]
 
 
 def split_pictures(
@@ -97,10 +118,15 @@ def split_pictures(
 def read_pixels(picture: PictureFile, max_pixels: int, skipped: dict[str, str]) -> Pixels | None:
     """Read a picture; if it cannot be used, note the reason in ``skipped`` and return None."""
     try:
-        return read_picture(picture.path, max_pixels=max_pixels).pixels
+        if isinstance(picture.path, Path):
+            return read_picture(picture.path, max_pixels=max_pixels).pixels
+        with locations.opened(picture.path) as file:
+            data = stream_bytes(file, max_pixels)
+        return read_picture(data, max_pixels=max_pixels).pixels
     except (CscodecError, OSError) as error:
         text = getattr(error, "strerror", None) or str(error)
-        skipped[picture.name] = writable(text.removeprefix(f"{picture.path}: "))
+        reason = text.removeprefix(f"{picture.path}: ").removeprefix("picture: ")
+        skipped[picture.name] = writable(reason)
         return None
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from cscodec.errors import InvalidInputError
 from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS
+from cscodec.locations import absolute
 
 METHODS = ("online", "s-dcs", "bl", "robust", "random", "ksvd", "mod", "pca")
 STATISTICS = ("restart", "keep")
@@ -262,8 +263,8 @@ class RunSettings:
 
     def places(self, folders: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
         """Return folders by names that hold wherever they are read."""
-        name = os.path.abspath if self.is_elsewhere else os.fspath
-        return tuple(name(folder) for folder in folders)
+        names = [os.fspath(folder) for folder in folders]
+        return tuple(absolute(name) if self.is_elsewhere else name for name in names)
 
     def validation_interval(self, options: TrainingOptions) -> int:
         """Dictionary iterations between two validations."""

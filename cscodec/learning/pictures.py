@@ -103,7 +103,7 @@ class Reader:
         # For good, should this be a worker: sums keep their order, and so their last bits.
         threadpool_limits(1, "blas")
         self._training, self._held_out = split_pictures(list_pictures(pictures.folders))
-        names = "\n".join(f"{p.name} {p.path.stat().st_size}" for p in self._training)
+        names = "\n".join(f"{p.name} {p.num_bytes}" for p in self._training)
         self.listing = hashlib.sha256(names.encode()).hexdigest()[:16]
         self.skipped: dict[str, str] = {}
         self._max_pixels = pictures.max_pixels

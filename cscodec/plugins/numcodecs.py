@@ -1,8 +1,9 @@
 """A codec for numcodecs, and so for Zarr 2, kerchunk and others: lossy, for chunks of uint8.
 
-import numcodecs, zarr
+import zarr
+from cscodec.plugins.numcodecs import CscCodec
 
-codec = numcodecs.get_codec({"id": "cscodec", "quality": 60})
+codec = CscCodec(quality=60)  # or numcodecs.get_codec({"id": "cscodec", "quality": 60})
 zarr.create_array("photo.zarr", data=pixels, chunks=(512, 512, 3), zarr_format=2, compressors=codec)
 """
 
@@ -56,6 +57,4 @@ class CscCodec(Codec):  # type: ignore[misc]
         return f"{type(self).__name__}({options})"
 
 
-def register() -> None:
-    """Make numcodecs know the codec, where cscodec is used without being installed."""
-    register_codec(CscCodec)
+register_codec(CscCodec)  # as its entry point does, where cscodec is installed

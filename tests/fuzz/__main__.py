@@ -38,7 +38,7 @@ _LARGEST_CORPUS = 150_000  #: bytes of a target
 def main() -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", choices=[[], *NAMES], metavar="TARGET", default=NAMES)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--seconds", type=float, default=60, help="in all")
     parser.add_argument("--runs", type=int, default=0, help="inputs for each target, instead")
     parser.add_argument("--seed", type=int, default=0)
@@ -48,6 +48,9 @@ def main() -> int:
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
+    wanted.targets = wanted.targets or NAMES
+    if unknown := sorted(set(wanted.targets) - set(NAMES)):
+        parser.error(f"there is no target {', '.join(unknown)}")
     wanted.found.mkdir(parents=True, exist_ok=True)
     if wanted.here:
         (target,) = wanted.targets
@@ -96,15 +99,17 @@ def run_blind(name: str, wanted: argparse.Namespace) -> int:
     inputs = [*target.seeds(), *(path.read_bytes() for path in corpus(name))]
     current = wanted.found / f"{name}-last"  # what killed the process, if it is there afterwards
     seen: Counter[str] = Counter()
-    started, slowest = time.monotonic(), 0.0
+    started, slowest, watched = time.monotonic(), 0.0, 0.0
     with open(current, "wb", buffering=0) as file:
         while not _is_over(wanted, sum(seen.values()), time.monotonic() - started):
             data = target.mutate(inputs[generator.integers(len(inputs))], generator)
             file.seek(0)
             file.write(data)
             file.truncate()
-            faulthandler.dump_traceback_later(_MOST_SECONDS, exit=True)
             begin = time.monotonic()
+            if begin - watched > 1:  # it starts a thread
+                faulthandler.dump_traceback_later(_MOST_SECONDS, exit=True)
+                watched = begin
             try:
                 seen[target.run(data)] += 1
             except Exception:

@@ -224,7 +224,7 @@ def checkpoints() -> list[bytes]:
         history={"luma": [{"iteration": 1, "psnr_db": 20.0, "ssim": 0.5}]},
         skipped_pictures={"b.png": "is empty"},
         skipped_patches={"luma": 3},
-        unfinished=Unfinished(1, learner, position),
+        unfinished=Unfinished(1, learner, [position]),
     ).as_mapping()
     found = []
     for systems in ({}, {"luma": system}):

@@ -26,13 +26,12 @@ from PIL import Image
 FOLDER = Path(__file__).resolve().parent
 sys.path[:0] = [str(FOLDER.parent), str(FOLDER.parents[1])]  # when run as a script
 
-from strategies import START, Pixels, join_chunks, one_chunk, sample, split_chunks  # noqa: E402
+from strategies import EXIF, START, Pixels, join_chunks, one_chunk, sample, split_chunks  # noqa: E402
 
 import cscodec  # noqa: E402
 from cscodec.bitstream.container import HEADER, unpack  # noqa: E402
 from cscodec.bitstream.tiles import decode_tile  # noqa: E402
 from cscodec.choices import DECODERS  # noqa: E402
-from cscodec.images import Picture  # noqa: E402
 from cscodec.model import find_model  # noqa: E402
 
 Chunks = list[tuple[bytes, bytes]]
@@ -71,6 +70,7 @@ SOURCES: dict[str, Callable[[], Pixels]] = {
     "gray-flat": lambda: np.full((30, 50), 77, np.uint8),
     "rgb-420": partial(picture, "rgb"),
     "rgb-444": partial(picture, "rgb"),
+    "rgb-psnr": partial(picture, "rgb"),
     "rgb-lowest-quality": partial(picture, "rgb"),
     "rgb-finest-step": partial(picture, "rgb", 20, 20),
     "rgb-rounded": partial(picture, "rgb"),
@@ -85,12 +85,13 @@ SOURCES: dict[str, Callable[[], Pixels]] = {
 OPTIONS: dict[str, dict[str, Any]] = {
     "rgb-420": {"quality": 50, "subsampling": "4:2:0"},
     "rgb-444": {"quality": 90, "subsampling": "4:4:4"},
+    "rgb-psnr": {"quality": 60, "tune": "psnr"},
     "rgb-lowest-quality": {"quality": 0},
     "rgb-finest-step": {"step": 0.25},
     "rgb-rounded": {"effort": 0},
     "rgb-7-measurements": {"measurements": 7},
     "rgb-paper-model": {"model": "paper-m20"},
-    "rgb-metadata": {"icc_profile": b"profile" * 30, "exif": b"Exif\0\0", "xmp": b"<x/>"},
+    "rgb-metadata": {"icc_profile": b"profile" * 30, "exif": EXIF, "xmp": b"<x/>"},
 }
 
 
@@ -98,10 +99,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def encoded(name: str, workers: int | None = None) -> bytes:
     """The file of a valid case, as the encoder of today writes it."""
     source, options = SOURCES[name](), OPTIONS.get(name, {})
-    if name == "rgb-metadata":  # of bytes that `encode` itself would not take for EXIF
-        data = cscodec.encode(Picture(source, **options), workers=workers)
-    else:
-        data = cscodec.encode(source, **options, workers=workers)
+    data = cscodec.encode(source, **options, workers=workers)
     if name == "rgb-unknown-ancillary-chunks":
         chunks = split_chunks(data)
         for at in (1, 3, len(chunks) + 2):
@@ -151,7 +149,7 @@ def snapshots(
 @lru_cache
 def base() -> bytes:
     """The file that invalid ones are made of: of two layers, with metadata."""
-    return cscodec.encode(Picture(picture("rgb", 16, 20), exif=b"exif"), measurements=5)
+    return cscodec.encode(picture("rgb", 16, 20), exif=EXIF, measurements=5)
 
 
 def with_header(**changes: int) -> bytes:
