@@ -125,7 +125,9 @@ def read_pixels(picture: PictureFile, max_pixels: int, skipped: dict[str, str]) 
         return read_picture(data, max_pixels=max_pixels).pixels
     except (CscodecError, OSError) as error:
         text = getattr(error, "strerror", None) or str(error)
-        skipped[picture.name] = writable(text.removeprefix(f"{picture.path}: ").removeprefix("picture: "))
+        skipped[picture.name] = writable(
+            text.removeprefix(f"{picture.path}: ").removeprefix("picture: ")
+        )
         return None
 
 
