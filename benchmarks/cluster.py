@@ -15,7 +15,6 @@ import os
 import statistics
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,11 @@ import psutil  # type: ignore[import-untyped]
 from machine import describe_machine
 
 from cscodec.evaluation.report import json_text
+from cscodec.learning.corpus import list_pictures
 from cscodec.learning.options import RunSettings, TrainingOptions
 from cscodec.learning.trainer import Progress, train
+from cscodec.learning.validation import measure_quality as measure_quality_of
+from cscodec.learning.validation import read_planes
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "benchmarks/results/cluster.json"
@@ -87,32 +89,27 @@ def measure_speed(folder: Path, rounds: int, repeats: int) -> dict[str, Any]:
     }
 
 
-def measure_quality(data: Path) -> list[dict[str, Any]]:
+def measure_quality(data: Path, schedules: list[str]) -> list[dict[str, Any]]:
     """PSNR of models from as many patches, in one process and over shards."""
+    planes = read_planes(
+        list_pictures([data / "table2"]), "luma", max_side=1 << 16, max_pixels=1 << 30, skipped={}
+    )
     rows = []
-    for patches, schedules in SCHEDULES.items():
-        for kept in ("restart", "keep"):
-            for options in schedules:
-                chosen = replace(options, statistics=kept)
-                settings = RunSettings(
-                    validate_every=NEVER, scheduler="local", test_folder=data / "table2"
-                )
-                results = train([data / "train/photos"], chosen, settings).metadata["results"]
-                row = {
-                    "patches": patches,
-                    "statistics": kept,
-                    "shards": options.shards,
-                    "batch_size": options.batch_size,
-                    "psnr_db": {
-                        decoder: {
-                            "table2": results["test"]["luma"][decoder]["psnr_db"],
-                            "held_out": results["held_out"]["luma"][decoder]["psnr_db"],
-                        }
-                        for decoder in ("omp", "linear", "refine")
-                    },
-                }
-                print(json.dumps(row), file=sys.stderr)
-                rows.append(row)
+    for patches in schedules:
+        for options in SCHEDULES[patches]:
+            settings = RunSettings(validate_every=NEVER, scheduler="local")
+            model = train([data / "train/photos"], options, settings)
+            row = {
+                "patches": patches,
+                "shards": options.shards,
+                "batch_size": options.batch_size,
+                "psnr_db": {
+                    decoder: measure_quality_of(planes, model.luma, decoder).psnr_db
+                    for decoder in ("omp", "linear")
+                },
+            }
+            print(json.dumps(row), file=sys.stderr, flush=True)
+            rows.append(row)
     return rows
 
 
@@ -121,6 +118,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("speed", "quality"))
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--schedules", nargs="+", choices=list(SCHEDULES), default=list(SCHEDULES))
     arguments = parser.parse_args()
     if "CSCODEC_DATA" not in os.environ:
         parser.error("set CSCODEC_DATA to the folder that holds train/photos and table2/")
@@ -130,7 +128,7 @@ def main() -> None:
         speed = measure_speed(data / "train/photos", arguments.rounds, arguments.repeats)
         record["speed"] = {"machine": describe_machine(), **speed}
     if arguments.only != "speed":
-        record["quality"] = measure_quality(data)
+        record["quality"] = measure_quality(data, arguments.schedules)
     RESULT.write_text(json_text(record), encoding="utf-8")
     print(json_text(record))
 

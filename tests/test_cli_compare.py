@@ -60,7 +60,7 @@ def test_or_all_have_at_least_the_same_quality(run: Run) -> None:
     for words, wanted in ((("--target-psnr", "33"), 33.0), (("--at-quality", "-q", "40"), own)):
         shown = run(*common, *words).stdout.decode()
         for row in csv.DictReader(io.StringIO(shown)):
-            assert wanted <= float(row["psnr_db"]) < wanted + 0.5
+            assert wanted <= float(row["psnr_db"]) < wanted + 2
             assert row["met"] == "True"
 
 

@@ -37,6 +37,7 @@ ONLINE_ONLY = (
 BATCH_ONLY = ("iterations", "patches", "parameters")
 
 MAX_SHARDS = 1 << 14
+_MOST_OF_A_SHARD = 1 << 20  # patches of a batch
 #: What is usual where shards are coded apart: as many patches as in the paper, in fewer batches.
 SHARDED = {"shards": 16, "batch_size": 8192, "dictionary_iterations": 16}
 
@@ -126,7 +127,7 @@ class TrainingOptions:
             "measurements": (1, MAX_MEASUREMENTS),
             "atoms": (top, MAX_ATOMS),
             "sparsity": (1, top),
-            "batch_size": (1, 1 << 20),
+            "batch_size": (1, _MOST_OF_A_SHARD * max(1, self.shards)),
             "dictionary_iterations": (1, math.inf),
             "outer_iterations": (1, math.inf),
             "rho": (0, 1e6),

@@ -80,11 +80,15 @@ class Survey:
 
 @dataclass(frozen=True)
 class Shard:
-    """One part of the pictures to train on: every ``num_shards``-th, from ``number``."""
+    """One part of the pictures to train on: every ``num_shards``-th, from ``number``.
+
+    Of its patches, ``share`` go into every batch.
+    """
 
     channel: Channel
     number: int
     num_shards: int
+    share: int
     seed: int
 
 
@@ -152,7 +156,7 @@ class Reader:
                 self._training[shard.number :: shard.num_shards],
                 channel=shard.channel,
                 seed=shard.seed + shard.number,
-                window_patches=max(WINDOW_PATCHES // shard.num_shards, _LEAST_WINDOW),
+                window_patches=max(WINDOW_PATCHES // shard.num_shards, _LEAST_WINDOW, shard.share),
                 max_pixels=self._max_pixels,
                 workers=1,  # others work on other shards meanwhile
             )

@@ -119,7 +119,11 @@ class Rounds:
         options: TrainingOptions,
     ) -> None:
         num_shards = min(options.shards, num_pictures)
-        self._shards = [Shard(channel, i, num_shards, options.seed) for i in range(num_shards)]
+        share, larger = divmod(options.batch_size, num_shards)
+        self._shards = [
+            Shard(channel, number, num_shards, share + (number < larger), options.seed)
+            for number in range(num_shards)
+        ]
         self.positions: Sequence[Mapping[str, Any]] = [START] * num_shards
         self._scheduler = scheduler
         self._pictures = pictures
@@ -149,14 +153,12 @@ class Rounds:
         submit = self._scheduler.submit
         candidates = learner.parameters.num_atoms if is_last else 0
         coder = submit(Coder.of, *learner.coder_inputs, name="weigh-atoms")
-        share, larger = divmod(self._options.batch_size, len(self._shards))
         parts = [
             submit(
                 code_share,
                 self._pictures,
                 shard,
                 position,
-                share + (shard.number < larger),
                 coder,
                 candidates if shard.number == 0 else 0,
                 name=f"code-{shard.channel}",
@@ -177,13 +179,12 @@ def code_share(
     pictures: PictureSet,
     shard: Shard,
     position: Mapping[str, Any],
-    size: int,
     coder: Coder,
     num_candidates: int,
 ) -> Part:
-    """Code the next ``size`` patches of a shard, or as many as it has."""
+    """Code a shard's share of a batch, or as many patches as it has."""
     corpus = reader_of(pictures).shard(shard, position)
-    patches = corpus.next_batch(min(size, corpus.window_size))
+    patches = corpus.next_batch(min(shard.share, corpus.window_size))
     usable = usable_patches(patches)
     return Part(
         coder(usable),
