@@ -74,6 +74,7 @@ _LAZY = {
     "load_model": "cscodec.model",
     "shipped_models": "cscodec.model",
 }
+_AT_FIRST_CALL = {"encode": "cscodec.images"}  # what a function imports itself, when it is called
 
 
 _loading = threading.RLock()
@@ -88,6 +89,8 @@ if hasattr(os, "register_at_fork"):  # a fork waits, else a child would for ever
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         with _loading:
+            if name in _AT_FIRST_CALL:
+                importlib.import_module(_AT_FIRST_CALL[name])
             value = getattr(importlib.import_module(_LAZY[name]), name)
         globals()[name] = value
         return value
