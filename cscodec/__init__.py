@@ -9,6 +9,8 @@ Importing the package is cheap: numerical code is loaded when it is first used.
 
 from __future__ import annotations
 
+# Before any fork: loaded while one waits (below), it would release locks that it does not hold.
+import concurrent.futures.thread  # noqa: F401
 import importlib
 import os
 import threading
