@@ -46,7 +46,7 @@ PATCHES = {
     "fixed weights": Patch(
         "mixing with equal weights that do not learn",
         "cscodec/kernels/mixing.py",
-        "WEIGHT_RATE = 10",
+        "WEIGHT_RATE = 15",
         "WEIGHT_RATE = 0",
     ),
     "four neighbours": Patch(

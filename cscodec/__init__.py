@@ -9,6 +9,8 @@ Importing the package is cheap: numerical code is loaded when it is first used.
 
 from __future__ import annotations
 
+# Before any fork: loaded while one waits (below), it would release locks that it does not hold.
+import concurrent.futures.thread  # noqa: F401
 import importlib
 import os
 import threading
@@ -74,6 +76,7 @@ _LAZY = {
     "load_model": "cscodec.model",
     "shipped_models": "cscodec.model",
 }
+_AT_FIRST_CALL = {"encode": "cscodec.images"}  # what a function imports itself, when it is called
 
 
 _loading = threading.RLock()
@@ -88,6 +91,8 @@ if hasattr(os, "register_at_fork"):  # a fork waits, else a child would for ever
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         with _loading:
+            if name in _AT_FIRST_CALL:
+                importlib.import_module(_AT_FIRST_CALL[name])
             value = getattr(importlib.import_module(_LAZY[name]), name)
         globals()[name] = value
         return value

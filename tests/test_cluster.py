@@ -266,7 +266,8 @@ def test_threads_wait_for_older_work_only() -> None:
         one = scheduler.submit(int, "1", name="one")
         both = scheduler.submit(sum, [one, scheduler.submit(int, "2", name="two")], name="sum")
         assert scheduler.result(both) == 3
-        assert list(scheduler.map(int, "123456789", name="digits")) == list(range(1, 10))
+        with scheduler.executor("digits") as executor:
+            assert list(executor.map(int, "123456789")) == list(range(1, 10))
 
 
 def test_the_command_line_trains_elsewhere(pictures: Path, tmp_path: Path, cluster: Any) -> None:

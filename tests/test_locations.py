@@ -113,7 +113,8 @@ def test_files_come_and_go_one_by_one(there: str, tmp_path: Path) -> None:
     assert run("encode", f"{there}/crops/0.png", "-o", f"{there}/0.csc") == 0
     picture = str(tmp_path / "0.png")
     assert run("decode", f"{there}/0.csc", "--decoder", "linear", "-o", picture) == 0
-    assert Image.open(picture).size == (48, 48)
+    with Image.open(picture) as restored:
+        assert restored.size == (48, 48)
     assert run("decode", f"{there}/0.csc", "--decoder", "linear", "-o", f"{there}/0.tif") == 0
     assert run("info", f"{there}/0.csc") == 0
 
