@@ -283,7 +283,7 @@ def test_the_command_line_trains_elsewhere(pictures: Path, tmp_path: Path, clust
 
 class TestFolders:
     @staticmethod
-    def run(folder: Path, *command: str) -> tuple[int, list[dict[str, Any]], str]:
+    def run(folder: Path, *command: str) -> tuple[int, Any, str]:
         words = [sys.executable, "-m", "cscodec", *command, "--json"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
@@ -316,3 +316,26 @@ class TestFolders:
         assert {record.get("exit_code") for record in records} == {1, 3}, "outputs that exist"
         code, records, _ = self.run(tmp_path, *again, "--skip-existing")
         assert sum(record.get("skipped", False) for record in records) == 7
+
+    def test_eval_measures_the_same(self, pictures: Path, tmp_path: Path) -> None:
+        (tmp_path / "in").symlink_to(pictures)
+        command = ["eval", "-r", "in", "-q", "50", "--decoder", "linear", "--decoder", "omp"]
+        here, there = (
+            self.run(tmp_path, *command, *more) for more in ([], ["--scheduler", "local:2"])
+        )
+        for _, report, _ in (here, there):
+            for row in [*report["pictures"], *report["means"]]:
+                assert row.pop("encode_s") > 0
+                assert row.pop("decode_s") > 0
+        assert there == here
+        code, report, err = there
+        assert code == 1
+        assert [line for line in err.splitlines() if "in/broken.png" in line] == err.splitlines()
+        inputs = [row["input"] for row in report["pictures"]]
+        assert inputs == [f"in/{i}.png" for i in range(7) for _ in range(2)]
+
+    def test_eval_elsewhere_has_no_standard_input(self) -> None:
+        words = [sys.executable, "-m", "cscodec", "eval", "-", "--scheduler", "local:2"]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+        assert done.returncode == 2
+        assert "workers have no standard input" in done.stderr

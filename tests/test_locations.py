@@ -119,6 +119,20 @@ def test_files_come_and_go_one_by_one(there: str, tmp_path: Path) -> None:
     assert run("info", f"{there}/0.csc") == 0
 
 
+def test_eval_measures_what_lies_there(
+    there: str, crops: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("eval", "-r", f"{there}/crops", "--decoder", "linear", "--json") == 1
+    out, err = capsys.readouterr()
+    assert f"{there}/crops/broken.png" in err
+    rows = json.loads(out)["pictures"]
+    names = ["0.png", "1.png", "2.png", "more/3.png"]
+    assert [row["input"] for row in rows] == [f"{there}/crops/{name}" for name in names]
+    assert run("eval", str(crops / "1.png"), "--decoder", "linear", "--json") == 0
+    (here,) = json.loads(capsys.readouterr().out)["pictures"]
+    assert rows[1]["num_bytes"] == here["num_bytes"]
+
+
 def test_existing_outputs_are_refused(there: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["encode", f"{there}/crops/0.png", "-o", f"{there}/0.csc"]
     locations.write_whole(f"{there}/0.csc", b"mine", replace=False)

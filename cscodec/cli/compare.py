@@ -103,7 +103,7 @@ def compare(
         curves=curves and report is not None,
         workers=workers or available_workers(),
     )
-    failures = pictures.for_each(found, run.add, label="comparing", max_pixels=max_pixels)
+    _, failures = pictures.for_each(found, run.add, label="comparing", max_pixels=max_pixels)
     if report is not None and run.rows:
         run.write(report, context.obj, force)
     run.report(as_json, as_csv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,6 +59,7 @@ def evaluate(
         typer.Option("--unquantized", help="The paper's protocol: luma, measurements in floats."),
     ] = False,
     max_pixels: options.MaxPixels = DEFAULT_MAX_PIXELS,
+    scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Report as CSV, without means.")] = False,
@@ -65,7 +67,8 @@ def evaluate(
     """Encode and decode pictures and report rate, PSNR, SSIM and seconds, per picture and mean.
 
     Rates are those of whole files. PSNR is over all colour channels, and over luma; SSIM is of
-    luma. Pictures are taken one after the other, so that seconds mean something. In means, a
+    luma. Pictures are taken one after the other, so that seconds mean something; with --scheduler,
+    each by one thread of a worker, and seconds are as good as that machine is idle. In means, a
     picture without error counts as 99 dB.
     """
     if as_json and as_csv:
@@ -76,46 +79,60 @@ def evaluate(
         options.parse_decoder(name, unquantised=unquantized) for name in decoder or DECODERS[:1]
     ]
 
-    from cscodec.evaluation.codecs import cscodec_codec
     from cscodec.model import load_model
 
-    loaded = load_model(model)
-    codecs = {
-        name: cscodec_codec(
-            (),
-            model=loaded,
-            measurements=measurements,
-            tune=tune,
-            effort=effort,
-            workers=workers,
-            decoder=name,
-            sparsity=sparsity or 4,
-            max_pixels=max_pixels,
-        )
-        for name in decoders
+    settings = {
+        "model": load_model(model),
+        "measurements": measurements,
+        "tune": tune,
+        "effort": effort,
+        "workers": 1 if scheduler else workers,
+        "sparsity": sparsity,
+        "max_pixels": max_pixels,
     }
-
-    def measure(pixels: Pixels) -> Iterator[Row]:
-        if unquantized:
-            yield from _restored(pixels, loaded, decoders, measurements, sparsity)
-        else:
-            for setting in quality or [DEFAULT_QUALITY]:
-                yield from _coded(pixels, codecs, setting)
-
-    rows: list[Row] = []
-
-    def add(source: str, pixels: Pixels) -> None:
-        if not rows:
-            list(measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
-        rows.extend({"input": source, **row} for row in list(measure(pixels)))
-
-    found = pictures.find(inputs, recursive)
-    failures = pictures.for_each(found, add, label="evaluating", max_pixels=max_pixels)
-    _report(rows, as_json, as_csv)
+    qualities = [] if unquantized else quality or [DEFAULT_QUALITY]
+    measured, failures = pictures.for_each(
+        pictures.find(inputs, recursive),
+        Evaluator(settings, decoders, qualities),
+        label="evaluating",
+        max_pixels=max_pixels,
+        scheduler=scheduler,
+    )
+    _report([row for rows in measured for row in rows], as_json, as_csv)
     batch.finish(failures)
 
 
-def _coded(pixels: Pixels, codecs: Mapping[str, Codec], quality: float) -> Iterator[Row]:
+@dataclass(frozen=True)
+class Evaluator:
+    """What is measured of each picture.
+
+    ``settings`` are those of ``cscodec_codec``. Without ``qualities``, nothing is quantised.
+    """
+
+    settings: Mapping[str, Any]
+    decoders: Sequence[UnquantisedDecoder]
+    qualities: Sequence[float]
+
+    def __call__(self, source: str, pixels: Pixels) -> list[Row]:
+        list(self._measure(pixels[:32, :32]))  # loading kernels is not what is to be timed
+        return [{"input": source, **row} for row in self._measure(pixels)]
+
+    def _measure(self, pixels: Pixels) -> Iterator[Row]:
+        from cscodec.evaluation.codecs import cscodec_codec
+
+        if not self.qualities:
+            chosen = (self.settings[name] for name in ("model", "measurements", "sparsity"))
+            yield from _restored(pixels, self.decoders, *chosen)
+            return
+        settings = {**self.settings, "sparsity": self.settings["sparsity"] or 4}
+        codecs = {name: cscodec_codec((), decoder=name, **settings) for name in self.decoders}
+        for quality in self.qualities:
+            yield from _coded(pixels, codecs, quality)
+
+
+def _coded(
+    pixels: Pixels, codecs: Mapping[UnquantisedDecoder, Codec], quality: float
+) -> Iterator[Row]:
     """Encode once, and decode by every decoder."""
     from cscodec.evaluation.comparison import restore, timed
 
@@ -128,8 +145,8 @@ def _coded(pixels: Pixels, codecs: Mapping[str, Codec], quality: float) -> Itera
 
 def _restored(
     pixels: Pixels,
-    model: Model,
     decoders: Sequence[UnquantisedDecoder],
+    model: Model,
     measurements: int | None,
     sparsity: int | None,
 ) -> Iterator[Row]:
