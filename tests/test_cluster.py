@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -177,6 +178,12 @@ def test_a_shard_without_a_readable_picture_gives_nothing(pictures: Path, tmp_pa
 
 
 class TestRefusals:
+    @pytest.fixture(autouse=True)
+    def nothing_is_left(self) -> Iterator[None]:
+        """Dask's client, if collected on the thread that a later one starts, hinders that start."""
+        yield
+        gc.collect()
+
     @staticmethod
     def unused_port() -> int:
         with socket.socket() as listener:
