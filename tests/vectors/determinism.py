@@ -17,7 +17,8 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 _PATHS = [str(FOLDER.parents[1]), str(FOLDER.parent), str(FOLDER)]
 _CODE = "import json, make; print(json.dumps(make.snapshots(make.kept, {workers})))"
-_CORE_TYPES = ("Prescott", "Nehalem", "Sandybridge", "Haswell", "Zen", "SkylakeX", "Cooperlake")
+_CORE_TYPES = ("Prescott", "Nehalem", "Sandybridge", "Haswell", "Zen")
+_CORE_TYPES_AVX512 = ("SkylakeX", "Cooperlake")
 
 
 def settings() -> dict[str, tuple[dict[str, str], int | None]]:
@@ -30,7 +31,10 @@ def settings() -> dict[str, tuple[dict[str, str], int | None]]:
         found[f"kernels {level}"] = {"CSCODEC_KERNELS": level}, None
     for workers in range(1, 17):
         found[f"threads {workers}"] = {}, workers
-    for name in _CORE_TYPES if machine() == "x86_64" else ():
+    core_types = _CORE_TYPES if machine() == "x86_64" else ()
+    if "x86-64-v4" in usable_levels():
+        core_types += _CORE_TYPES_AVX512
+    for name in core_types:
         found[f"OpenBLAS {name}"] = {"OPENBLAS_CORETYPE": name}, None
     return found
 
