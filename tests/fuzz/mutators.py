@@ -154,7 +154,7 @@ def tensors_damage(data: bytes, generator: Generator) -> bytes:
                 record = _with_value(record, generator)
             header["__metadata__"][key] = json.dumps(record)
         text = json.dumps(header).encode()
-    except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
+    except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
         return any_damage(data, generator)
     return len(text).to_bytes(8, "little") + text + data[end:]
 
