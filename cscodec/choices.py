@@ -1,8 +1,13 @@
-"""What is chosen by name: decoders, what files are tuned for, the size of chroma planes."""
+"""What is chosen by name: decoders, what files are tuned for, the size of chroma planes.
+
+And the quality, where none is chosen.
+"""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
+
+DEFAULT_QUALITY = 75.0
 
 #: How a plane is recovered from measurements, the default first.
 Decoder = Literal["refine", "consistent", "linear", "omp"]

@@ -24,6 +24,7 @@ from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
 from cscodec.bitstream.steps import step_code, step_for_quality
 from cscodec.choices import (
     DECODERS,
+    DEFAULT_QUALITY,
     SUBSAMPLINGS,
     TUNES,
     UNQUANTISED_DECODERS,
@@ -140,7 +141,9 @@ def encode(
     arguments.whole_number("max_pixels", max_pixels, 1)
     workers = arguments.workers_or_none(workers)
     if step is None:
-        step = step_for_quality(arguments.number("quality", 75.0 if quality is None else quality))
+        step = step_for_quality(
+            arguments.number("quality", DEFAULT_QUALITY if quality is None else quality)
+        )
     code = step_code(arguments.number("step", step))
     chosen = arguments.model_of(model)
     limit = min(chosen.luma.num_measurements, chosen.chroma.num_measurements)
@@ -276,11 +279,11 @@ def decode(
     arguments.whole_number("measurements", measurements, 0, header.measurements, of="this file")
     reduction = _reduction(scale)
     used = min(0 if preview else measurements, MEASUREMENTS_FOR.get(reduction, measurements))
-    box = _box_of_result(header, region, scale)
+    box = _box_of_result(header, region, reduction)
     x, y, width, height = box
     restoration = Restoration(decoder, sparsity, used, reduction)
     job = DecodingJob(parts, chosen, restoration, workers, max_seconds)
-    out = arguments.output_array(out, decoded_shape(header, region, scale))
+    out = arguments.output_array(out, _shape_of(box, header.channels))
     strips = job.strips(box)
     if header.has_alpha:
         strips = _with_alpha(strips, _alpha(parts, reduction)[y : y + height, x : x + width])
@@ -316,8 +319,12 @@ def decoded_shape(header: Sized, region: Box | None = None, scale: float = 1.0) 
     InvalidInputError
         If the region or the scale cannot be used.
     """
-    _, _, width, height = _box_of_result(header, region, scale)
-    return (height, width) if header.channels == 1 else (height, width, header.channels)
+    return _shape_of(_box_of_result(header, region, _reduction(scale)), header.channels)
+
+
+def _shape_of(box: Box, channels: int) -> tuple[int, ...]:
+    _, _, width, height = box
+    return (height, width) if channels == 1 else (height, width, channels)
 
 
 def _reduction(scale: float) -> int:
@@ -327,10 +334,9 @@ def _reduction(scale: float) -> int:
     return reduction
 
 
-def _box_of_result(header: Sized, region: Box | None, scale: float) -> Box:
+def _box_of_result(header: Sized, region: Box | None, reduction: int) -> Box:
     """Return the part of a reduced picture that covers a region of the whole one."""
     x, y, width, height = arguments.region_within(region, header.width, header.height)
-    reduction = _reduction(scale)
     left, top = x // reduction, y // reduction
     return left, top, -(-(x + width) // reduction) - left, -(-(y + height) // reduction) - top
 

@@ -51,7 +51,7 @@ class Tuning(NamedTuple):
     rate_weight: float
 
 
-#: docs/decisions/0003 and 0020
+#: docs/decisions/0003 and 0020. Filters are stored in this order, those of equal steps first.
 TUNINGS: dict[Tune, Tuning] = {
     "psnr": Tuning(1.0, (0.0, 0.0, 0.0), 0.06),
     "visual": Tuning(0.9, (1.125, 1.75, 1.75), 0.045),
@@ -132,18 +132,16 @@ class EncodingJob:
     def file(self, code: int, *, keep: bool = False) -> bytes:
         """Return the file with this step, in 1/64; ``keep`` the measurements for the next."""
         header = self.header(code)
-        rate_weight = TUNINGS[self.settings.tune].rate_weight
+        steps = [measurement_steps(*header.step_and_tilt(n)) for n in range(header.num_colours)]
+        searches = self.settings.effort > 0
+        rate_weight = TUNINGS[self.settings.tune].rate_weight if searches else 0.0
 
         def encode_one(measured: list[Float32Array]) -> list[bytes]:
-            wanted = [
-                scaled(plane, measurement_steps(*header.step_and_tilt(number)))
-                for number, plane in enumerate(measured)
-            ]
             segments, _ = encode_tile(
-                wanted,
+                list(map(scaled, measured, steps)),
                 self.model.coder_tables,
                 measurements=header.measurements,
-                rate_weight=rate_weight if self.settings.effort > 0 else 0.0,
+                rate_weight=rate_weight,
             )
             return segments
 

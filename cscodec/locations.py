@@ -42,8 +42,7 @@ def is_folder(url: str) -> bool:
     InvalidInputError
         If it cannot be looked at.
     """
-    with _said(url, "read"):
-        system, path = _system(url)
+    with _store(url, "read") as (system, path):
         return bool(system.isdir(path))
 
 
@@ -57,8 +56,7 @@ def list_files(url: str) -> dict[str, int]:
     InvalidInputError
         If it cannot be listed.
     """
-    with _said(url, "read"):
-        system, path = _system(url)
+    with _store(url, "read") as (system, path):
         root = path.rstrip("/") + "/"
         found = {
             str(name).removeprefix(root): int(about.get("size") or 0)
@@ -75,8 +73,7 @@ def exists(url: str) -> bool:
     InvalidInputError
         If it cannot be looked at.
     """
-    with _said(url, "read"):
-        system, path = _system(url)
+    with _store(url, "read") as (system, path):
         return bool(system.exists(path))
 
 
@@ -89,8 +86,7 @@ def opened(url: str) -> Iterator[IO[bytes]]:
     InvalidInputError
         If it cannot be read.
     """
-    with _said(url, "read"):
-        system, path = _system(url)
+    with _store(url, "read") as (system, path):
         file = system.open(path, "rb")
     with file:
         yield file
@@ -108,8 +104,7 @@ def write_whole(url: str, data: bytes, *, replace: bool) -> None:
     """
     if re.match(r"https?://", url, re.IGNORECASE):
         raise InvalidInputError(f"{url}: cannot be written: http is for reading; write elsewhere")
-    with _said(url, "written"):
-        system, path = _system(url)
+    with _store(url, "written") as (system, path):
         if not replace and system.exists(path):
             raise FileExistsError(url)
         parent = system._parent(path)
@@ -118,20 +113,16 @@ def write_whole(url: str, data: bytes, *, replace: bool) -> None:
         system.pipe_file(path, data)
 
 
-def _system(url: str) -> tuple[Any, str]:
+@contextmanager
+def _store(url: str, what: str) -> Iterator[tuple[Any, str]]:
+    """Yield the store that a URL names, and the path in it; what it raises is said in one line."""
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError as error:
         raise InvalidInputError(f"{url}: {_MISSING}") from error
-    system, path = url_to_fs(url, use_listings_cache=False)
-    return system, str(path)
-
-
-@contextmanager
-def _said(url: str, what: str) -> Iterator[None]:
-    """Say in one line what a store, of whatever kind, raises."""
     try:
-        yield
+        system, path = url_to_fs(url, use_listings_cache=False)
+        yield system, str(path)
     except (CscodecError, FileExistsError):
         raise
     except FileNotFoundError as error:

@@ -74,7 +74,8 @@ def test_wheel_holds_the_package_the_models_the_kernels_and_the_licence(wheel: P
     assert {"cscodec/py.typed", "cscodec/codec.py", "cscodec/_models/photo.safetensors"} <= names
     assert "cscodec/_models/networks/restorer.safetensors" in names
     pages = {f"cscodec/evaluation/pages/comparison.{kind}" for kind in ("html", "css", "js")}
-    assert pages | {"cscodec/evaluation/pages/training.html"} <= names
+    pages |= {f"cscodec/evaluation/pages/{name}.html" for name in ("page", "training")}
+    assert pages <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     top_level = {name.split("/")[0] for name in names}
     assert {name for name in top_level if not name.endswith(".dist-info")} == {"cscodec"}

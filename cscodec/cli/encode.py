@@ -15,7 +15,6 @@ from cscodec.cli import batch, files, options
 from cscodec.cli.plan import Job, Outputs, plan
 from cscodec.layout import DEFAULT_MAX_PIXELS
 
-DEFAULT_QUALITY = 75.0
 SUFFIX = ".csc"
 
 

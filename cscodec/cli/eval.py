@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cscodec.choices import DECODERS, UNQUANTISED_DECODERS, UnquantisedDecoder
+from cscodec.choices import DECODERS, DEFAULT_QUALITY, UNQUANTISED_DECODERS, UnquantisedDecoder
 from cscodec.cli import batch, console, options, pictures
-from cscodec.cli.encode import DEFAULT_QUALITY
 from cscodec.layout import DEFAULT_MAX_PIXELS
 
 if TYPE_CHECKING:

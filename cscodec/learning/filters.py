@@ -12,7 +12,6 @@ from cscodec.arrays import Float32Array
 from cscodec.bitstream.steps import measurement_steps, scaled
 from cscodec.bitstream.tables import CoderTables
 from cscodec.bitstream.tiles import encode_tile
-from cscodec.choices import Tune
 from cscodec.encoding import TUNINGS, ZERO_CELL, Tuning, measure_colours
 from cscodec.layout import NUM_MEASUREMENTS
 from cscodec.model import Model, System
@@ -23,7 +22,6 @@ from cscodec.restore.refine import shrunk_plane
 from cscodec.transform.measure import synthesise_plane
 
 Measured = Sequence[Float32Array]
-_TUNES: tuple[Tune, Tune] = ("psnr", "visual")  # equal steps, tilted ones
 _Coded = tuple[Float32Array, Quantised]
 
 
@@ -51,15 +49,16 @@ def train_filters(
     measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
     tables = model.coder_tables
 
-    def learn(job: tuple[Tune, float]) -> list[npt.NDArray[np.int16]]:
-        tune, step = job
-        coded = [_coded(planes, tables, step, TUNINGS[tune]) for planes in measured]
+    def learn(job: tuple[Tuning, float]) -> list[npt.NDArray[np.int16]]:
+        tuning, step = job
+        coded = [_coded(planes, tables, step, tuning) for planes in measured]
         return [
             fit_filters(_examples(coded, numbers, system), step)
             for numbers, system in (((0,), model.luma), ((1, 2), model.chroma))
         ]
 
-    learned = list(parallel_map(learn, product(_TUNES, FILTER_STEPS), workers))
+    # In the order of the tunes: equal steps, then tilted ones.
+    learned = list(parallel_map(learn, product(TUNINGS.values(), FILTER_STEPS), workers))
     luma, chroma = (
         np.stack(filters).reshape(filter_shape()) for filters in zip(*learned, strict=True)
     )

@@ -26,9 +26,10 @@ def part(name: str) -> str:
 
 
 def render(template: str, *styles: str, title: str, **fields: str) -> str:
-    """Fill a template in; ``fields`` are HTML, the title is text."""
+    """Fill a page's template in; ``fields`` are HTML, the title is text."""
     style = "\n".join(map(part, ("style.css", *styles)))
-    return Template(part(template)).substitute(fields, title=escape(title), style=style)
+    body = Template(part(template)).substitute(fields)
+    return Template(part("page.html")).substitute(title=escape(title), style=style, body=body)
 
 
 def data_uri(pixels: Pixels) -> str:
