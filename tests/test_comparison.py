@@ -296,13 +296,13 @@ class TestPage:
 
 PROBE = """
 <script>
-const done = async () => {
+const found = { errors: window.errors };
+const operate = () => {
   const all = (wanted) => [...document.querySelectorAll(wanted)];
   const click = (wanted) => document.querySelector(wanted).click();
   const scales = () => all(".layer img").map((img) => getComputedStyle(img).transform);
   const clip = () => getComputedStyle(all(".layer")[0]).clipPath;
-  await Promise.all(all(".layer img").map((img) => img.decode()));
-  const found = { errors: window.errors, sizes: all(".layer img").map((img) => img.naturalWidth) };
+  found.sizes = all(".layer img").map((img) => img.naturalWidth);
   found.tags = all(".tag b").map((tag) => tag.textContent);
   const split = document.getElementById("split");
   split.value = 20;
@@ -321,10 +321,10 @@ const done = async () => {
   window.dispatchEvent(new Event("resize"));
   found.wide = all("body *").filter((element) => !element.closest(".scroll, svg, .layer") &&
     element.getBoundingClientRect().right > 361).map((element) => element.outerHTML.slice(0, 80));
-  document.body.dataset.found = JSON.stringify(found);
 };
-done().catch((error) => {
-  document.body.dataset.found = JSON.stringify({ errors: [String(error)] });
+window.addEventListener("load", () => {  // pictures are there, and the page is printed right after
+  try { operate(); } catch (error) { found.errors.push(String(error)); }
+  document.body.dataset.found = JSON.stringify(found);
 });
 </script>
 """
@@ -338,11 +338,12 @@ def in_browser(page: str, folder: Path) -> Mapping[str, Any]:
     watch = "<head><script>window.errors=[];onerror=(e)=>{errors.push(String(e))}</script>"
     (folder / "page.html").write_text(page.replace("<head>", watch) + PROBE, encoding="utf-8")
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"]
-    command += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000", "--dump-dom"]
+    command += ["--disable-dev-shm-usage", f"--user-data-dir={folder / 'profile'}", "--dump-dom"]
     url = (folder / "page.html").as_uri()
-    shown = subprocess.run([*command, url], capture_output=True, text=True, timeout=120).stdout
-    (found,) = re.findall(r'data-found="([^"]*)"', shown)
-    result: dict[str, Any] = json.loads(found.replace("&quot;", '"').replace("&lt;", "<"))
+    run = subprocess.run([*command, url], capture_output=True, text=True, timeout=120)
+    found = re.findall(r'data-found="([^"]*)"', run.stdout)
+    assert len(found) == 1, f"the browser printed {len(run.stdout)} characters; {run.stderr}"
+    result: dict[str, Any] = json.loads(found[0].replace("&quot;", '"').replace("&lt;", "<"))
     return result
 
 
