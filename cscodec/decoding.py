@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream.container import TILE_SIZE, Container
-from cscodec.bitstream.tiles import Values, decode_tile
+from cscodec.bitstream.tiles import Values, decode_means, decode_tile
 from cscodec.choices import Decoder
 from cscodec.errors import LimitExceededError
 from cscodec.layout import PATCH_SIZE, num_layers
@@ -83,6 +83,8 @@ class DecodingJob:
         self.restoration = restoration
         self.workers = workers
         self.tile_size = TILE_SIZE // restoration.reduction
+        # Restored at once, side by side: tiles that have the pixels of one, if they are smaller.
+        self.group_size = restoration.reduction**2
         self.width, self.height = (
             -(-side // restoration.reduction) for side in (parts.header.width, parts.header.height)
         )
@@ -106,34 +108,38 @@ class DecodingJob:
         size = self.tile_size
         rows = range(y // size, (y + height - 1) // size + 1)
         columns = range(x // size, (x + width - 1) // size + 1)
-        # One tile shares out its planes, several are shared out themselves.
-        alone = len(rows) == len(columns) == 1
+        groups = [columns[i : i + self.group_size] for i in range(0, len(columns), self.group_size)]
+        # One group shares out its planes, several are shared out themselves.
+        alone = len(rows) == len(groups) == 1
 
-        def restore(tile: tuple[int, int, list[_Pieces]]) -> Pixels:
-            return self._restored(*tile, self.workers if alone else 1)
+        def restore(group: tuple[int, range, list[_Pieces]]) -> Pixels:
+            return self._restored(*group, self.workers if alone else 1)
 
-        restored = parallel_map(restore, self._known(rows, columns), 1 if alone else self.workers)
+        restored = parallel_map(restore, self._known(rows, groups), 1 if alone else self.workers)
         for row in rows:
             top, bottom = max(y, row * size), min(y + height, (row + 1) * size)
             shape = (
                 (bottom - top, width) if self.header.num_colours == 1 else (bottom - top, width, 3)
             )
             strip = np.empty(shape, np.uint8)
-            for column in columns:
-                left, right = max(x, column * size), min(x + width, (column + 1) * size)
+            for group in groups:
+                first = group.start * size
+                left, right = max(x, first), min(x + width, group.stop * size)
                 part = next(restored)
                 strip[:, left - x : right - x] = part[
-                    top - row * size : bottom - row * size,
-                    left - column * size : right - column * size,
+                    top - row * size : bottom - row * size, left - first : right - first
                 ]
             yield strip
 
-    def _known(self, rows: range, columns: range) -> Iterator[tuple[int, int, list[_Pieces]]]:
-        """Yield tiles, row by row, with what their planes are put together from.
+    def _known(
+        self, rows: range, groups: Sequence[range]
+    ) -> Iterator[tuple[int, range, list[_Pieces]]]:
+        """Yield groups of tiles, row by row, with what their planes are put together from.
 
-        A tile is ready as soon as the next tile of the next row is decoded.
+        A group is ready as soon as the tile after its last, in the next row, is decoded.
         """
         around = 1 if any(map(self._margin, range(self.header.num_colours))) else 0
+        columns = range(groups[0].start, groups[-1].stop)
         high, wide = (
             range(max(0, wanted.start - around), min(length, wanted.stop + around))
             for wanted, length in zip((rows, columns), self.header.tile_grid, strict=True)
@@ -144,14 +150,15 @@ class DecodingJob:
             (row * num_columns + column for row in high for column in wide),
             self.workers,
         )
+        ending = {group.stop - 1: group for group in groups}
         decoded: dict[tuple[int, int], list[Values]] = {}
         for row in range(high.start, high.stop + around):
             for column in range(wide.start, wide.stop + around):
                 if row in high and column in wide:
                     decoded[row, column] = next(values)
-                ready = row - around, column - around
-                if ready[0] in rows and ready[1] in columns:
-                    yield (*ready, self._pieces(decoded, *ready))
+                group = ending.get(column - around)
+                if group is not None and row - around in rows:
+                    yield row - around, group, self._pieces(decoded, row - around, group)
             # Of what is restored, the next row sees the last patches only.
             decoded = {
                 tile: [plane[-_MARGIN:].copy() for plane in planes] if tile[0] < row else planes
@@ -160,21 +167,25 @@ class DecodingJob:
             }
 
     def _pieces(
-        self, decoded: Mapping[tuple[int, int], list[Values]], row: int, column: int
+        self, decoded: Mapping[tuple[int, int], list[Values]], row: int, group: range
     ) -> list[_Pieces]:
-        """Return, for each plane, lines of arrays that make a tile and its margin."""
+        """Return, for each plane, lines of arrays that make a group of tiles and its margin."""
         pieces = []
         for number in range(self.header.num_colours):
             margin = self._margin(number)
-            cuts = ((-1, slice(-margin, None)), (0, slice(None)), (1, slice(None, margin)))
+            before, whole, after = slice(-margin, None), slice(None), slice(None, margin)
+            down = [(row, whole)]
+            right = [(column, whole) for column in group]
+            if margin:
+                down = [(row - 1, before), *down, (row + 1, after)]
+                right = [(group.start - 1, before), *right, (group.stop, after)]
             lines = [
                 [
-                    decoded[row + down, column + right][number][in_rows, in_columns]
-                    for right, in_columns in cuts
-                    if (row + down, column + right) in decoded and (margin or right == 0)
+                    decoded[line, column][number][in_rows, in_columns]
+                    for column, in_columns in right
+                    if (line, column) in decoded
                 ]
-                for down, in_rows in cuts
-                if margin or down == 0
+                for line, in_rows in down
             ]
             pieces.append([line for line in lines if line])
         return pieces
@@ -203,11 +214,14 @@ class DecodingJob:
         self._check_time()
         restoration = self.restoration
         layers = [layer[tile] for layer in self.segments if tile < len(layer)]
+        grids = self.header.patch_grids(tile)
+        if layers and restoration.reduction == PATCH_SIZE:
+            return decode_means(layers[0], grids, self.tables)
         if restoration.measurements < self.header.measurements:
             layers = layers[: num_layers(restoration.measurements)]
         values = decode_tile(
             layers,
-            self.header.patch_grids(tile),
+            grids,
             self.tables,
             measurements=self.header.measurements,
         )
@@ -218,16 +232,16 @@ class DecodingJob:
         return values
 
     def _restored(
-        self, row: int, column: int, pieces: list[_Pieces], workers: int | None
+        self, row: int, group: range, pieces: list[_Pieces], workers: int | None
     ) -> Pixels:
-        """Pixels of one tile."""
+        """Pixels of one group of tiles."""
         header, size = self.header, self.tile_size
         patch = PATCH_SIZE // self.restoration.reduction  # samples of the result on each side
 
         def restore(number: int) -> tuple[Float32Array, tuple[int, int]]:
             margin = self._margin(number)
             unit = 2 * patch if self._is_halved(number) else patch
-            top, left = row * size // unit, column * size // unit
+            top, left = row * size // unit, group.start * size // unit
             first_row, first_column = max(0, top - margin), max(0, left - margin)
             step, tilt = header.step_and_tilt(number)
             quantised = Quantised(
@@ -248,14 +262,15 @@ class DecodingJob:
             ]
             return double(samples), (2 * y, 2 * x)
 
-        shape = min(size, self.height - row * size), min(size, self.width - column * size)
+        height = min(size, self.height - row * size)
+        width = min(size * len(group), self.width - group.start * size)
         restored, origins = zip(
             *parallel_map(restore, range(header.num_colours), workers), strict=True
         )
-        return join_colours(restored, shape, origins[0], origins[-1])
+        return join_colours(restored, (height, width), origins[0], origins[-1])
 
     def _samples(self, quantised: Quantised, number: int) -> Float32Array:
-        """Samples of a plane of a tile and its margin."""
+        """Samples of a plane of a group of tiles and its margin."""
         self._check_time()
         if self.restoration.reduction > 1:
             return reduced_plane(quantised, self.blocks[number > 0])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import odd_model
 
 from cscodec.bitstream.tables import CoderTables, neutral_tables
-from cscodec.bitstream.tiles import decode_tile, encode_tile, magnitudes_at
+from cscodec.bitstream.tiles import decode_means, decode_tile, encode_tile, magnitudes_at
 from cscodec.errors import BitstreamError, InvalidFieldError
 from cscodec.layout import LAYERS, num_layers
 
@@ -124,6 +124,14 @@ def test_fewer_segments_give_the_first_layers(
         assert not ours[..., LAYERS[layers] :].any()
 
 
+@given(cases)
+def test_means_alone_are_those_of_the_tile(case: tuple[str, int, int, float, int]) -> None:
+    segments, values = encode_tile(measurements_like(*case), tables("odd"))
+    means = decode_means(segments[0], shapes_of(*case[:3]), tables("odd"))
+    for ours, theirs in zip(means, values, strict=True):
+        np.testing.assert_array_equal(ours, theirs[..., :1])
+
+
 def test_zeros_cost_nothing() -> None:
     wanted = [np.zeros((40, 40, 64), np.int32)]
     segments, values = encode_tile(wanted, tables("neutral"), rate_weight=0.1)
@@ -190,6 +198,9 @@ class TestDamage:
         longer = [*segments[:layer], segments[layer] + tail]
         with pytest.raises(InvalidFieldError, match=f"layer {layer}: "):
             decode_tile(longer, shapes, tables("neutral"))
+        if layer == 0:
+            with pytest.raises(InvalidFieldError, match="layer 0: "):
+                decode_means(longer[0], shapes, tables("neutral"))
 
     @pytest.mark.parametrize("kind", ["neutral", "odd"])
     def test_any_bytes_give_values_or_an_error(self, kind: str) -> None:

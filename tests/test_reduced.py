@@ -67,6 +67,14 @@ class TestPictures:
         part = cscodec.decode(photo_file, scale=1 / reduction, region=box)
         np.testing.assert_array_equal(part, whole[rows, columns])
 
+    def test_tiles_restored_at_once_do_not_matter(self) -> None:
+        """At 1/2, four tiles are restored side by side; six are here."""
+        data = cscodec.encode(texture(20, 5 * 512 + 70, 3))
+        whole = cscodec.decode(data, scale=1 / 2)
+        for x in (0, 2040, 2600):
+            part = cscodec.decode(data, scale=1 / 2, region=(x, 0, 30, 20))
+            np.testing.assert_array_equal(part, whole[:, x // 2 : x // 2 + 15])
+
     @pytest.mark.parametrize("reduction", REDUCTIONS)
     def test_threads_do_not_matter(self, reduction: int, photo_file: bytes) -> None:
         one, three = (

@@ -97,11 +97,11 @@ class CoderTables:
 
     def mixer(self, plane: int) -> Mixer:
         """Return a fresh adaptive state for one plane."""
-        counts = self.counts[plane].astype(np.uint32)
-        return Mixer(
-            slots=(self.slots[plane].astype(np.uint32) << 16) | (1 << 15) | counts,
-            weights=self.weights[plane].copy(),
-        )
+        return Mixer(self._first_slots[plane].copy(), self.weights[plane].copy())
+
+    @computed_once
+    def _first_slots(self) -> Array:
+        return (self.slots.astype(np.uint32) << 16) | (1 << 15) | self.counts
 
     @computed_once
     def mean_weights(self) -> Array:

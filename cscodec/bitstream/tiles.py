@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from cscodec.arrays import Array
 from cscodec.bitstream.range_coder import RangeCoder
 from cscodec.bitstream.tables import CoderTables
 from cscodec.errors import InvalidFieldError
@@ -78,9 +79,8 @@ class TileState:
         for number, values in enumerate(self.values):
             coder = Coder(*range_coder, *self.mixers[number], logits)
             if layer == 0:
-                residuals = np.zeros(values.shape[:2], np.int64)
-                weights = self.tables.mean_weights[number]
-                code_means(coder, weights, values, wanted[number], residuals)
+                means = np.ascontiguousarray(wanted[number][..., 0])
+                values[..., 0] = _coded_means(coder, self.tables.mean_weights[number], means)
                 continue
             if number == 1:
                 luma = magnitudes_at(self.values[0], self.shapes[1])
@@ -163,11 +163,49 @@ def decode_tile(
     for layer, segment in enumerate(segments):
         coder = RangeCoder.reading(segment)
         state.code_layer(coder, layer, nothing)
-        if coder.has_failed:
-            raise InvalidFieldError(f"layer {layer}: a measurement is larger than 16 bits hold")
-        if not coder.is_whole:
-            raise InvalidFieldError(f"layer {layer}: the segment does not end as encoders end it")
+        _check_end(coder, layer)
     return state.inner_values()
+
+
+def decode_means(
+    segment: bytes | memoryview, shapes: Sequence[tuple[int, int]], tables: CoderTables
+) -> list[Values]:
+    """Decode the first layer of a tile, and keep nothing for others.
+
+    Returns
+    -------
+    list of ndarray, (rows, columns, 1) int16
+
+    Raises
+    ------
+    InvalidFieldError, TruncatedError
+        If the segment does not hold what it should.
+    """
+    range_coder = RangeCoder.reading(segment)
+    logits = np.zeros(MAX_INPUTS, np.int32)
+    planes = []
+    for number, shape in enumerate(shapes):
+        coder = Coder(*range_coder, *tables.mixer(number), logits)
+        nothing = np.empty(shape, np.int32)
+        planes.append(_coded_means(coder, tables.mean_weights[number], nothing))
+    _check_end(range_coder, 0)
+    return [plane[1:-1, 1:-1, np.newaxis] for plane in planes]
+
+
+def _coded_means(coder: Coder, weights: Array, wanted: Array) -> Values:
+    """Code the means of a plane; return them in a frame of zeros."""
+    rows, columns = wanted.shape
+    means = np.zeros((rows + 2, columns + 2), np.int16)
+    code_means(coder, weights, means, wanted, np.zeros(means.shape, np.int64))
+    return means
+
+
+def _check_end(coder: RangeCoder, layer: int) -> None:
+    """Refuse a segment that was read and is not what an encoder writes."""
+    if coder.has_failed:
+        raise InvalidFieldError(f"layer {layer}: a measurement is larger than 16 bits hold")
+    if not coder.is_whole:
+        raise InvalidFieldError(f"layer {layer}: the segment does not end as encoders end it")
 
 
 def magnitudes_at(luma: Values, shape: tuple[int, int]) -> Values:

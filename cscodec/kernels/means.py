@@ -6,22 +6,32 @@ sign, and the bits after the first.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from cscodec.kernels import slots
 from cscodec.kernels.decisions import (
+    EVEN,
     Coder,
     bit_length,
     clipped,
-    code_plain,
-    decide,
     half_octaves,
+    probability_of,
     sign_class,
 )
-from cscodec.kernels.declaration import Array, Integer, helper, int16, int32, int64, kernel
-from cscodec.kernels.range_coder import FAILED
+from cscodec.kernels.declaration import (
+    Array,
+    Integer,
+    helper,
+    inline_here,
+    int16,
+    int32,
+    int64,
+    kernel,
+)
+from cscodec.kernels.mixing import RECIPROCAL, learn
+from cscodec.kernels.range_coder import FAILED, Registers, code_next, loaded, store
 from cscodec.kernels.slots import SET_MEAN, SET_MEAN_BIN, SET_OTHER, slot
 from cscodec.layout import MAX_VALUE
 
@@ -42,23 +52,22 @@ class _Prediction(NamedTuple):
 
 
 @helper
-def _predict(
-    values: Array, weights: Array, residuals: Array, r: Integer, c: Integer
-) -> _Prediction:
+def _predict(means: Array, weights: Array, residuals: Array, r: Integer, c: Integer) -> _Prediction:
     """Predict the mean of the patch in row r and column c, counted from 1."""
-    columns = values.shape[1] - 2
+    inline_here()
+    columns = means.shape[1] - 2
     # Missing neighbours take the value of the nearest one that is there.
     north: Integer = 0
     if r > 1:
-        north = np.int64(values[r - 1, c, 0])
+        north = np.int64(means[r - 1, c])
     elif c > 1:
-        north = np.int64(values[r, c - 1, 0])
-    west = np.int64(values[r, c - 1, 0]) if c > 1 else north
-    north_west = np.int64(values[r - 1, c - 1, 0]) if r > 1 and c > 1 else north
-    north_east = np.int64(values[r - 1, c + 1, 0]) if r > 1 and c < columns else north
-    west_west = np.int64(values[r, c - 2, 0]) if c > 2 else west
-    north_north = np.int64(values[r - 2, c, 0]) if r > 2 else north
-    corner = np.int64(values[r - 2, c + 1, 0]) if r > 2 and c < columns else north_east
+        north = np.int64(means[r, c - 1])
+    west = np.int64(means[r, c - 1]) if c > 1 else north
+    north_west = np.int64(means[r - 1, c - 1]) if r > 1 and c > 1 else north
+    north_east = np.int64(means[r - 1, c + 1]) if r > 1 and c < columns else north
+    west_west = np.int64(means[r, c - 2]) if c > 2 else west
+    north_north = np.int64(means[r - 2, c]) if r > 2 else north
+    corner = np.int64(means[r - 2, c + 1]) if r > 2 and c < columns else north_east
     offset = (
         weights[0] * (west - north)
         + weights[1] * (north_west - north)
@@ -100,34 +109,61 @@ def _predict(
 
 
 @helper
-def _code_length(coder: Coder, known: _Prediction, length: Integer) -> Integer:
+def _decide(
+    coder: Coder,
+    registers: Registers,
+    contexts: Any,
+    first: Integer,
+    second: Integer,
+    bit: Integer,
+) -> tuple[Integer, Registers]:
+    """Code a decision."""
+    inline_here()
+    probability = probability_of(coder, contexts, first, second)
+    bit, registers = code_next(registers, coder.data, coder.decoding, probability, bit)
+    error = (bit << 16) - probability
+    learn(RECIPROCAL, coder.slots, coder.weights, coder.logits, contexts, first, second, error)
+    return bit, registers
+
+
+@helper
+def _code_length(
+    coder: Coder, registers: Registers, known: _Prediction, length: Integer
+) -> tuple[Integer, Registers]:
     """Code how many bits the residual has."""
+    inline_here()
     second = SET_MEAN_BIN + known.activity
     contexts = (
         slot(slots.MEAN_ZERO_A, (known.activity, known.nearby)),
         slot(slots.MEAN_ZERO_B, (known.activity, known.difference, np.int64(known.rounding < 0))),
         slot(slots.MEAN_ZERO_C, (min(known.around, 63),)),
     )
-    if not decide(coder, contexts, SET_MEAN, second, np.int64(length > 0)):
-        return 0
-    reached: Integer = 1
-    while reached < _MOST_BITS:
+    reached: Integer = 0
+    while True:
+        longer = np.int64(length > reached)
+        longer, registers = _decide(coder, registers, contexts, SET_MEAN + reached, second, longer)
+        if not longer:
+            break
+        reached += 1
+        if reached == _MOST_BITS:
+            break
         contexts = (
             slot(slots.MEAN_SIZE_A, (reached - 1, known.activity)),
             slot(slots.MEAN_SIZE_B, (reached - 1, known.nearby)),
             slot(slots.MEAN_SIZE_C, (reached - 1, abs(known.difference - 4))),
         )
-        if not decide(coder, contexts, SET_MEAN + reached, second, np.int64(length > reached)):
-            break
-        reached += 1
-    return reached
+    return reached, registers
 
 
 @helper
-def _code_residual(coder: Coder, known: _Prediction, residual: Integer) -> Integer:
-    length = _code_length(coder, known, bit_length(abs(residual)))
+def _code_residual(
+    coder: Coder, registers: Registers, known: _Prediction, residual: Integer
+) -> tuple[Integer, Registers]:
+    inline_here()
+    magnitude = abs(residual)
+    length, registers = _code_length(coder, registers, known, bit_length(magnitude))
     if length == 0:
-        return 0
+        return 0, registers
     signs = (
         slot(
             slots.MEAN_SIGN_A,
@@ -135,8 +171,8 @@ def _code_residual(coder: Coder, known: _Prediction, residual: Integer) -> Integ
         ),
         slot(slots.MEAN_SIGN_B, ((known.rounding + 8) >> 1, known.difference)),
     )
-    negative = decide(coder, signs, SET_MEAN + 16, SET_OTHER, np.int64(residual < 0))
-    magnitude = abs(residual)
+    negative = np.int64(residual < 0)
+    negative, registers = _decide(coder, registers, signs, SET_MEAN + 16, SET_OTHER, negative)
     size: Integer = 1
     for k in range(length - 1):
         bit = (magnitude >> (length - 2 - k)) & 1
@@ -145,19 +181,19 @@ def _code_residual(coder: Coder, known: _Prediction, residual: Integer) -> Integ
                 slot(slots.MEAN_BITS_A, (length - 1, k, size & 1)),
                 slot(slots.MEAN_BITS_B, (length - 1, k, known.activity)),
             )
-            bit = decide(coder, contexts, SET_MEAN + 17 + k, SET_OTHER, bit)
+            bit, registers = _decide(coder, registers, contexts, SET_MEAN + 17 + k, SET_OTHER, bit)
         else:
-            bit = code_plain(coder, bit)
+            bit, registers = code_next(registers, coder.data, coder.decoding, EVEN, bit)
         size = 2 * size + bit
-    return -size if negative else size
+    return (-size if negative else size), registers
 
 
 @kernel
 def code_means(
     coder: Coder,
     weights: Annotated[Array, int32[6]],
-    values: Annotated[Array, int16["rows + 2", "columns + 2", 64].out],
-    wanted: Annotated[Array, int32["rows", "columns", 64]],
+    means: Annotated[Array, int16["rows + 2", "columns + 2"].out],
+    wanted: Annotated[Array, int32["rows", "columns"]],
     residuals: Annotated[Array, int64["rows + 2", "columns + 2"].out],
 ) -> None:
     """Code layer 0, the patch means, as residuals of a linear prediction.
@@ -167,25 +203,27 @@ def code_means(
     coder : Coder
     weights
         Of W, NW, NE, WW, NN and NNE, all less N; 4096 is 1.
-    values
-        Quantised measurements in a frame of zeros; number 0 of each patch is filled in.
+    means
+        Quantised, in a frame of zeros that stays; the others are filled in.
     wanted
         What the encoder wants, in 1/256 of a step.
     residuals
         Zeros, and room.
     """
-    rows = values.shape[0] - 2
-    columns = values.shape[1] - 2
+    registers = loaded(coder.registers)
+    rows = means.shape[0] - 2
+    columns = means.shape[1] - 2
     for r in range(1, rows + 1):
         for c in range(1, columns + 1):
-            known = _predict(values, weights, residuals, r, c)
+            known = _predict(means, weights, residuals, r, c)
             residual: Integer = 0
             if not coder.decoding:
-                residual = ((np.int64(wanted[r - 1, c - 1, 0]) + 128) >> 8) - known.mean
-            residual = _code_residual(coder, known, residual)
+                residual = ((np.int64(wanted[r - 1, c - 1]) + 128) >> 8) - known.mean
+            residual, registers = _code_residual(coder, registers, known, residual)
             residuals[r, c] = residual
             value = known.mean + residual
             if abs(value) > MAX_VALUE:
                 coder.registers[FAILED] = 1
                 return
-            values[r, c, 0] = value
+            means[r, c] = value
+    store(registers, coder.registers)
