@@ -155,16 +155,16 @@ class Rounds:
         coder = submit(Coder.of, *learner.coder_inputs, name="weigh-atoms")
         parts = [
             submit(
-                code_share,
+                code_shares,
                 self._pictures,
-                shard,
-                position,
+                group,
+                [self.positions[shard.number] for shard in group],
                 coder,
-                candidates if shard.number == 0 else 0,
-                name=f"code-{shard.channel}",
-                part=shard.number,
+                candidates if group[0].number == 0 else 0,
+                name=f"code-{group[0].channel}",
+                part=group[0].number,
             )
-            for shard, position in zip(self._shards, self.positions, strict=True)
+            for group in self._groups()
         ]
         while len(parts) > 1:
             num_sums = -(-len(parts) // _FAN_IN)
@@ -173,6 +173,30 @@ class Rounds:
         part: Part = self._scheduler.result(parts[0])
         learner.absorb(part.statistics, part.candidates, num_skipped=part.num_skipped)
         self.positions = [part.positions[shard.number] for shard in self._shards]
+
+    def _groups(self) -> list[list[Shard]]:
+        """Shards that are one piece of work: if workers then have equally much to do, those whose
+        sums are added first. What is added to what does not depend on it."""
+        num_sums = -(-len(self._shards) // _FAN_IN)
+        if num_sums % self._scheduler.num_workers == 0:
+            return [self._shards[i::num_sums] for i in range(num_sums)]
+        return [[shard] for shard in self._shards]
+
+
+def code_shares(
+    pictures: PictureSet,
+    shards: Sequence[Shard],
+    positions: Sequence[Mapping[str, Any]],
+    coder: Coder,
+    num_candidates: int,
+) -> Part:
+    """Code the shares that shards have of a batch; candidates are of the first."""
+    return add(
+        [
+            code_share(pictures, shard, position, coder, 0 if i > 0 else num_candidates)
+            for i, (shard, position) in enumerate(zip(shards, positions, strict=True))
+        ]
+    )
 
 
 def code_share(
