@@ -21,11 +21,13 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from cscodec import locations
 from cscodec.arrays import Float32Array
 from cscodec.atomic import write_whole
 from cscodec.bitstream.tables import CoderTables
 from cscodec.errors import InvalidInputError, InvalidModelError, ModelNotFoundError
 from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS, MODEL_ID_BYTES, PATCH_PIXELS
+from cscodec.locations import is_url
 from cscodec.parallel import computed_once
 from cscodec.shipped import shipped_folder
 from cscodec.transform.measure import analysis_matrix, synthesis_matrix
@@ -236,7 +238,7 @@ class Model:
 
 
 def load_model(name_or_path: str | os.PathLike[str]) -> Model:
-    """Load a shipped model by name, or any model by path.
+    """Load a shipped model by name, or any model by path or URL.
 
     Raises
     ------
@@ -251,6 +253,8 @@ def load_model(name_or_path: str | os.PathLike[str]) -> Model:
         kind = type(name_or_path).__name__
         raise InvalidInputError(f"model is of type {kind}; give a name, a path or a Model")
     text = os.fspath(name_or_path)
+    if is_url(text):
+        return _fetched(text)
     path = Path(text)
     if not (path.suffix == SUFFIX or os.sep in text):
         shipped = shipped_models()
@@ -290,6 +294,16 @@ def shipped_models() -> dict[str, Path]:
     found = folder.glob(f"*{SUFFIX}") if folder else []
     paths = sorted(found, key=lambda path: (path.stem != "photo", path))
     return {path.stem: path for path in paths}
+
+
+@lru_cache(maxsize=8)
+def _fetched(url: str) -> Model:
+    try:
+        with locations.opened(url) as file:
+            data = file.read()
+    except InvalidInputError as error:
+        raise ModelNotFoundError(str(error)) from error
+    return Model.from_bytes(data, source=url)
 
 
 @lru_cache(maxsize=8)

@@ -21,6 +21,7 @@ from PIL import Image
 
 import cscodec
 from cscodec import Model
+from cscodec.cli import main
 from cscodec.errors import InvalidInputError, SchedulerError
 from cscodec.learning.options import RunSettings, TrainingOptions
 from cscodec.learning.trainer import Progress, train
@@ -82,6 +83,17 @@ class TestSameBytes:
     def test_nor_does_one_of_this_machine(self, pictures: Path, model: Model) -> None:
         settings = replace(HERE, scheduler="local:1")
         assert train([pictures], SMALL, settings).to_bytes() == model.to_bytes()
+
+    def test_nor_does_what_is_one_piece_of_work(
+        self, pictures: Path, elsewhere: RunSettings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of two sums, two workers make one each; three threads take shard by shard."""
+        monkeypatch.setattr("cscodec.learning.rounds._FAN_IN", 2)
+        options = replace(SMALL, shards=4)
+        here, there = (
+            train([pictures], options, settings, workers=3) for settings in (HERE, elsewhere)
+        )
+        assert here.to_bytes() == there.to_bytes()
 
     def test_shards_do(self, pictures: Path, model: Model) -> None:
         other = train([pictures], replace(SMALL, shards=2), HERE)
@@ -286,6 +298,25 @@ def test_the_command_line_trains_elsewhere(pictures: Path, tmp_path: Path, clust
     assert run.returncode == 0, run.stderr
     assert "skipped crops/broken.png" in run.stderr
     assert cluster.scheduler_address not in str(cscodec.load_model(tmp_path / "m.safetensors"))
+
+
+def test_a_report_shows_pictures_that_only_workers_see(
+    pictures: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+
+    def see_nothing(folders: Any) -> Any:
+        raise InvalidInputError(f"{folders}: not here")
+
+    monkeypatch.setattr("cscodec.learning.pictures.list_pictures", see_nothing)
+    command = ["train", str(pictures), "-m", "4", "--atoms", "24", "--batch-size", "64"]
+    command += ["--dictionary-iterations", "2", "--outer-iterations", "1", "--shards", "3"]
+    command += ["-o", str(tmp_path / "m.safetensors"), "--report", str(tmp_path / "report")]
+    with pytest.raises(SystemExit) as caught:
+        main([*command, "--scheduler", cluster.scheduler_address])
+    assert caught.value.code == 0
+    page = (tmp_path / "report/index.html").read_text(encoding="utf-8")
+    assert "omp: " in page, "restored crops"
 
 
 class TestFolders:

@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernels": {"errors", "layout", "arrays"},
     "transform": {"errors", "layout", "arrays", "kernels"},
     "bitstream": {"errors", "layout", "arrays", "parallel", "kernels"},
-    "model": _BASE - {"choices", "kernels"} | {"transform", "bitstream"},
+    "model": _BASE - {"choices", "kernels"} | {"locations", "transform", "bitstream"},
     "sensing": _BASE | {"transform"},
     "restore": _CODING | {"sensing"},
     "encoding": _CODING,

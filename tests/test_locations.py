@@ -119,6 +119,25 @@ def test_files_come_and_go_one_by_one(there: str, tmp_path: Path) -> None:
     assert run("info", f"{there}/0.csc") == 0
 
 
+def test_a_model_its_checkpoint_and_its_report_lie_there(there: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    model, checkpoint, report = (f"{there}/{name}" for name in ("m.safetensors", "c", "report"))
+    command = ["train", f"{there}/crops", "-m", "4", "--atoms", "24", "--batch-size", "64"]
+    command += ["--dictionary-iterations", "2", "--outer-iterations", "1", "-o", model]
+    command += ["--checkpoint", checkpoint, "--checkpoint-every", "1"]
+    assert run(*command, "--report", report) == 0
+    assert run(*command, "--resume") == 3, "there is such a model"
+    assert run(*command, "--resume", "-f") == 0
+    with locations.opened(f"{report}/index.html") as file:
+        assert b"Training report: m" in file.read()
+    packed = f"{there}/0.csc"
+    assert run("encode", f"{there}/crops/0.png", "--model", model, "-o", packed) == 0
+    assert run("decode", packed, "--model", model, "-o", str(tmp_path / "0.png")) == 0
+    assert run("decode", packed, "--model", f"{there}/none.safetensors", "-o", "x.png") == 5
+    locations.write_whole(checkpoint, b"junk", replace=True)
+    assert run(*command, "--resume", "-f") == 1
+
+
 def test_eval_measures_what_lies_there(
     there: str, crops: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 import cscodec
 import cscodec.plugins.imageio
 import cscodec.plugins.pillow
+from cscodec.errors import LimitExceededError
 
 SHAPES = [(40, 50), (40, 50, 2), (40, 50, 3), (40, 50, 4)]
 
@@ -128,6 +129,21 @@ def test_imageio_refusals(tmp_path: Path) -> None:
     path.write_bytes(b"junk")
     with pytest.raises(OSError, match="cscodec"):
         iio.imread(path, plugin="cscodec")
+
+
+def test_imageio_reads_no_further_than_the_header_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = np.full((24, 24), 100, np.uint8)
+    data = cscodec.encode(pixels)
+    monkeypatch.setattr("cscodec.bitstream.container._MOST_OTHER_BYTES", 1000)
+    endless = io.BytesIO(data + bytes(1 << 23))
+    with pytest.raises(LimitExceededError, match="goes on after"):
+        iio.imread(endless, plugin="cscodec")
+    assert endless.tell() < 1 << 22
+    with pytest.raises(LimitExceededError, match="claims 24 x 24 pixels; the limit is 100"):
+        iio.imread(data, plugin="cscodec", max_pixels=100)
+    with iio.imopen(data, "r", plugin="cscodec") as file:
+        assert file.properties().shape == (24, 24)
+        assert np.array_equal(file.read(), cscodec.decode(data))
 
 
 ORIENTATION = 0x0112

@@ -6,7 +6,6 @@ import base64
 import io
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from PIL import Image
 
 from cscodec.choices import DECODERS
 from cscodec.evaluation.metrics import psnr_db
-from cscodec.evaluation.training_report import render_report, tile_patches, write_report
+from cscodec.evaluation.training_report import render_report, tile_patches
 from cscodec.model import Model, System, load_model
 
 HISTORY = [
@@ -149,13 +148,6 @@ def test_chroma_has_a_section_if_it_has_a_system(model: Model) -> None:
     other = System.from_matrices(phi, psi[:, ::-1])
     two = Model("two", model.luma, other, metadata=model.metadata)
     assert "<h2>Chroma</h2>" in render_report(two, [])
-
-
-def test_report_is_written_and_replaced(model: Model, tmp_path: Path) -> None:
-    for _ in range(2):
-        path = write_report(model, [], tmp_path / "new" / "folder")
-    assert path == tmp_path / "new" / "folder" / "index.html"
-    assert [entry.name for entry in path.parent.iterdir()] == ["index.html"]
 
 
 def test_tiles_keep_their_places_and_signs() -> None:

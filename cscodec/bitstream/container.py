@@ -241,8 +241,16 @@ def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None
     return file.getvalue()
 
 
-def read(stream: IO[bytes], *, max_pixels: int = DEFAULT_MAX_PIXELS) -> bytes:
+def read(stream: IO[bytes], *, max_pixels: int = DEFAULT_MAX_PIXELS, begun: bytes = b"") -> bytes:
     """Read a file from a stream: its header first, and no more than that allows.
+
+    Parameters
+    ----------
+    stream : binary file
+    max_pixels : int
+        Refuse pictures that claim more.
+    begun : bytes
+        What was read of it before.
 
     Raises
     ------
@@ -250,7 +258,7 @@ def read(stream: IO[bytes], *, max_pixels: int = DEFAULT_MAX_PIXELS) -> bytes:
         If it does not begin as a file does, claims more than ``max_pixels``, or goes on beyond what
         a picture of its size can take.
     """
-    data = bytearray(stream.read(_HEAD_BYTES))
+    data = bytearray(begun + stream.read(_HEAD_BYTES))
     header, _ = _header_of(_Reader(bytes(data)), max_pixels)
     rows, columns = (-(-side // PATCH_SIZE) for side in (header.height, header.width))
     samples = rows * columns * PATCH_SIZE**2 * header.channels

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cscodec import locations
 from cscodec.cli import batch, console, files, options
 from cscodec.errors import InvalidInputError
 from cscodec.learning.options import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _USUAL = TrainingOptions()
 _SETTINGS = RunSettings()
 _SUFFIX = ".safetensors"
+_PAGE = "index.html"
 
 
 def train(
@@ -215,7 +217,7 @@ def train(
     if checkpoint is not None and not resume:
         files.check_target(checkpoint, force)
     if report is not None:
-        files.check_target(str(Path(report, "index.html")), force)
+        files.check_target(locations.join(report, _PAGE), force)
         from cscodec.evaluation.charts import require_matplotlib
 
         require_matplotlib()  # now, rather than after hours of training
@@ -231,7 +233,7 @@ def train(
         raise typer.Exit(console.Exit.INTERRUPTED) from None
     files.write_bytes(output, model.to_bytes(), force)
     if report is not None:
-        _write_report(model, folders, report, max_pixels, context.obj)
+        _write_report(model, folders, settings, report, force, context.obj)
     _show_results(model, output, as_json)
 
 
@@ -312,19 +314,21 @@ def _resume_command(
 
 
 def _write_report(
-    model: Model, folders: list[str], folder: str, max_pixels: int, command: str
+    model: Model, folders: list[str], settings: RunSettings, report: str, force: bool, command: str
 ) -> None:
-    from cscodec.evaluation.training_report import write_report
-    from cscodec.learning.corpus import list_pictures, split_pictures
-    from cscodec.learning.pictures import VALIDATION_SIDE
-    from cscodec.learning.validation import read_planes
+    """Write the page; what it shows of held-out pictures is read where the pictures are."""
+    from cscodec.evaluation.training_report import render_report
+    from cscodec.learning.pictures import PictureSet, Reader, consult, forget
+    from cscodec.scheduler import open_scheduler
 
-    _, held_out = split_pictures(list_pictures(folders))
-    planes = read_planes(
-        held_out, "luma", max_side=VALIDATION_SIDE, max_pixels=max_pixels, skipped={}
-    )
-    path = write_report(model, planes, folder, command=command)
-    console.say(f"report: {path}")
+    pictures = PictureSet(settings.places(folders), settings.max_pixels)
+    with open_scheduler(settings.scheduler) as scheduler:
+        promise = scheduler.submit(consult, pictures, Reader.planes, "luma", name="report")
+        planes, _ = scheduler.result(promise)
+        scheduler.call_everywhere(forget, pictures.run)
+    page = render_report(model, planes, command=command).encode("utf-8", "backslashreplace")
+    files.write_bytes(locations.join(report, _PAGE), page, force)
+    console.say(f"report: {locations.join(report, _PAGE)}")
 
 
 def _show_results(model: Model, output: str, as_json: bool) -> None:

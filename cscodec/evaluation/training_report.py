@@ -6,16 +6,13 @@ planes, so it can be made again for any trained model.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Pixels
-from cscodec.atomic import write_whole
 from cscodec.choices import DECODERS
 from cscodec.evaluation.charts import Series, line_chart, themed
 from cscodec.evaluation.metrics import db_text, psnr_db
@@ -26,38 +23,9 @@ from cscodec.model import Model, System
 from cscodec.sensing.pursuit import omp
 from cscodec.transform.patches import extract_patches, remove_mean
 
-PAGE_NAME = "index.html"
 _ZOOM = 4  # screen pixels per pixel of an atom
 _MAX_CROPS = 4
 _CROP_SIDE = 160
-
-
-def write_report(
-    model: Model,
-    planes: Sequence[Pixels],
-    folder: str | os.PathLike[str],
-    *,
-    command: str = "",
-) -> Path:
-    """Write ``index.html`` in ``folder``, which is made if need be, and return its path.
-
-    Parameters
-    ----------
-    model, planes, command
-        As for :func:`render_report`.
-
-    Raises
-    ------
-    InvalidInputError
-        If matplotlib is missing.
-    OSError
-        If it cannot be written.
-    """
-    page = render_report(model, planes, command=command)
-    path = Path(folder) / PAGE_NAME
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, page.encode("utf-8", "backslashreplace"), replace=True)
-    return path
 
 
 def render_report(model: Model, planes: Sequence[Pixels], *, command: str = "") -> str:

@@ -11,15 +11,16 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cscodec import locations
 from cscodec.atomic import write_whole
 from cscodec.errors import InvalidInputError
 from cscodec.learning.saved import Saved
+from cscodec.locations import is_url
 
 VERSION = 2  #: of the checkpoint file; a checkpoint of another version is refused
 
@@ -41,7 +42,7 @@ class Checkpoint:
 
 
 def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint atomically: at any time ``path`` holds a whole one, old or new.
+    """Write a checkpoint atomically: at any time a path or URL holds a whole one, old or new.
 
     Raises
     ------
@@ -57,7 +58,15 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         "state": _detach_arrays(checkpoint.state, "", arrays),
     }
     data = save(arrays, metadata={"checkpoint": json.dumps(record)})
-    write_whole(path, data, replace=True)
+    if is_url(path):
+        locations.write_whole(os.fspath(path), data, replace=True)
+    else:
+        write_whole(path, data, replace=True)
+
+
+def checkpoint_exists(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a checkpoint."""
+    return locations.exists(os.fspath(path)) if is_url(path) else os.path.exists(path)
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -72,7 +81,8 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     from safetensors.numpy import load
 
     try:
-        data = Path(path).read_bytes()
+        with locations.opened(os.fspath(path)) if is_url(path) else open(path, "rb") as file:
+            data = file.read()
         arrays = load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         record = json.loads(header["__metadata__"]["checkpoint"])

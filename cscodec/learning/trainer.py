@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from cscodec.errors import InvalidInputError, SchedulerError
 from cscodec.learning.checkpoint import (
     Checkpoint,
     check_configuration,
+    checkpoint_exists,
     load_checkpoint,
     not_a_checkpoint,
     save_checkpoint,
@@ -290,7 +290,7 @@ class _Run:
     def resume(self, survey: Survey) -> None:
         """Take up the checkpoint, if there is one yet."""
         path = self.settings.checkpoint
-        if path is None or not Path(path).exists():
+        if path is None or not checkpoint_exists(path):
             return
         saved = load_checkpoint(path)
         check_configuration(path, saved.configuration, self._configuration(survey))

@@ -24,9 +24,11 @@ from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 
 import cscodec
 from cscodec.arrays import Pixels
+from cscodec.bitstream import container
 from cscodec.bitstream.container import SIGNATURE
 from cscodec.images import Picture
 from cscodec.images.metadata import oriented, take_orientation, with_size
+from cscodec.layout import DEFAULT_MAX_PIXELS
 
 NAME = "cscodec"
 SUFFIX = ".csc"
@@ -44,13 +46,11 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        self._data = b""
+        self._data = b""  # no more than the signature, until it is asked for
         if request.mode.io_mode == IOMode.read:
-            file = request.get_file()
-            head = file.read(len(SIGNATURE))
-            if head != SIGNATURE:
+            self._data = request.get_file().read(len(SIGNATURE))
+            if self._data != SIGNATURE:
                 raise InitializationError("not a cscodec file")
-            self._data = head + file.read()
         elif (request.extension or request.format_hint or SUFFIX).lower() != SUFFIX:
             raise InitializationError(f"cscodec writes {SUFFIX} files only")
 
@@ -68,7 +68,8 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
             If ``index`` is neither 0, None nor ``...``.
         """
         _check_index(index)
-        pixels = oriented(cscodec.decode(self._data, **options), self._stored()[0])
+        header = self._info(options.get("max_pixels", DEFAULT_MAX_PIXELS))
+        pixels = oriented(cscodec.decode(self._data, **options), _stored(header)[0])
         return pixels[np.newaxis] if index is ... else pixels
 
     def write(self, ndimage: npt.ArrayLike | list[npt.ArrayLike], **options: Any) -> bytes | None:
@@ -94,9 +95,9 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
     def properties(self, index: int | EllipsisType | None = 0) -> ImageProperties:
         """Shape and type, without decoding."""
         _check_index(index)
-        header = cscodec.info(self._data)
+        header = self._info()
         shape: tuple[int, ...] = header.height, header.width
-        if self._stored()[0] >= 5:
+        if _stored(header)[0] >= 5:
             shape = shape[::-1]
         if header.channels > 1:
             shape = (*shape, header.channels)
@@ -113,17 +114,24 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """What `cscodec.info` tells, and the ICC profile, EXIF and XMP as bytes."""
         _check_index(index)
-        header = cscodec.info(self._data)
+        header = self._info()
         height, width = self.properties().shape[:2]
-        picture = with_size(self._stored()[1], width, height)
+        picture = with_size(_stored(header)[1], width, height)
         stored = {name: getattr(picture, name) for name in _METADATA}
         return {**header.as_dict(), "width": width, "height": height, **stored}
 
-    def _stored(self) -> tuple[int, Picture]:
-        """Orientation and metadata, without pixels."""
-        header = cscodec.info(self._data)
-        stored = {name: getattr(header, name) for name in _METADATA}
-        return take_orientation(Picture(np.empty((0, 0), np.uint8), **stored))
+    def _info(self, max_pixels: int = DEFAULT_MAX_PIXELS) -> cscodec.Info:
+        """Read the file, no further than its header allows, and describe it."""
+        if self._data == SIGNATURE:
+            file = self.request.get_file()
+            self._data = container.read(file, max_pixels=max_pixels, begun=self._data)
+        return cscodec.info(self._data, allow_partial=True, max_pixels=max_pixels)
+
+
+def _stored(header: cscodec.Info) -> tuple[int, Picture]:
+    """Orientation and metadata, without pixels."""
+    stored = {name: getattr(header, name) for name in _METADATA}
+    return take_orientation(Picture(np.empty((0, 0), np.uint8), **stored))
 
 
 def register() -> None:
