@@ -2,11 +2,14 @@
 
     python benchmarks/large.py                    # 1.6 gigapixels; writes results/large.json
     python benchmarks/large.py --megapixels 100   # something smaller, printed only
+    python benchmarks/large.py --only preview     # renews previews in results/large.json
 
 The picture is a mosaic of the sample photographs in gray, in a file that is mapped into memory; so
 is what it is decoded to. Each step runs in a process of its own, whose peak memory is the kernel's
 (VmHWM, so Linux only) less what the compressed file takes. Times are CPU seconds of all threads: a
-busy machine does not change them much.
+busy machine does not change them much. Previews, of such mosaics in gray and in colour, are asked
+for again and again by one process, as a viewer does: from the bytes of a file to an array. The
+command line's are processes of their own, from a file to a file.
 """
 
 from __future__ import annotations
@@ -37,10 +40,12 @@ SMALL_MEGAPIXELS, PREVIEW_MEGAPIXELS = 10, 100
 MOST_MEMORY_MB, MOST_TIME_RATIO, MOST_PREVIEW_S = 300, 1.15, 0.25
 
 
-def mosaic(height: int, width: int) -> Any:
-    """Yield 512 rows at a time of a picture that has some of every sample photograph."""
-    photos = [luma(read_picture(path).pixels) for path in find_pictures(ROOT / "samples")]
-    side = min(min(photo.shape) for photo in photos)
+def mosaic(height: int, width: int, *, in_colour: bool = False) -> Any:
+    """Yield rows of a picture that has some of every sample photograph."""
+    photos = [read_picture(path).pixels for path in find_pictures(ROOT / "samples")]
+    if not in_colour:
+        photos = [luma(photo) for photo in photos]
+    side = min(min(photo.shape[:2]) for photo in photos)
     tiles = [photo[:side, :side] for photo in photos]
     for row in range(-(-height // side)):
         order = [(row + column) % len(tiles) for column in range(-(-width // side))]
@@ -110,21 +115,33 @@ def measure_size(folder: Path, megapixels: float, decoders: list[str]) -> dict[s
     return {"width": width, "height": height, **steps}
 
 
-def measure_preview(megapixels: float, rounds: int = 5) -> dict[str, Any]:
-    """Time a preview of 1/8, of a colour and of a gray picture."""
+def measure_preview(folder: Path, megapixels: float, rounds: int = 9) -> dict[str, Any]:
+    """Time a preview of 1/8, of a gray and of a colour picture, in Python and by the command."""
     width = 512 * round((megapixels * 1e6) ** 0.5 / 512)
     height = round(megapixels * 1e6 / width)
-    gray = np.concatenate(list(mosaic(height, width)))[:height]
     result: dict[str, Any] = {"width": width, "height": height}
-    for name, pixels in (("gray", gray), ("colour", np.stack([gray, gray // 2, 255 - gray], 2))):
+    for name in ("gray", "colour"):
+        pixels = np.concatenate(list(mosaic(height, width, in_colour=name == "colour")))[:height]
         data = cscodec.encode(pixels)
-        seconds, cpu = [], []
+        path = folder / f"{name}.csc"
+        path.write_bytes(data)
+        command = [sys.executable, "-m", "cscodec", "decode", str(path), "--scale", "1/8", "-f"]
+        command += ["-o", str(folder / "small.ppm")]
+        seconds, cpu, of_command = [], [], []
         for _ in range(rounds):
             started, started_cpu = time.perf_counter(), time.process_time()
             cscodec.decode(data, scale=1 / 8)
             seconds.append(time.perf_counter() - started)
             cpu.append(time.process_time() - started_cpu)
-        result[name] = {"seconds": statistics.median(seconds), "cpu_seconds": min(cpu)}
+            started = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            of_command.append(time.perf_counter() - started)
+        result[name] = {
+            "num_bytes": len(data),
+            "seconds": statistics.median(seconds),
+            "cpu_seconds": min(cpu),
+            "seconds_of_command": statistics.median(of_command),
+        }
     return result
 
 
@@ -143,6 +160,7 @@ def rows_of(record: dict[str, Any]) -> list[list[str]]:
         preview = record["preview"][name]
         lines.append([f"preview of {name}, s", f"{preview['seconds']:.3f}", f"{MOST_PREVIEW_S}"])
         lines.append([f"preview of {name}, CPU s", f"{preview['cpu_seconds']:.3f}", ""])
+        lines.append([f"preview of {name}, command, s", f"{preview['seconds_of_command']:.3f}", ""])
     return lines
 
 
@@ -151,6 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--megapixels", type=float, default=MEGAPIXELS)
     parser.add_argument("--decoder", action="append", help="linear and refine by default")
+    parser.add_argument("--only", choices=["preview"])
     parser.add_argument("--folder", help="where the files may lie that are mapped: 3.2 GB")
     parser.add_argument("--step", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -159,11 +178,15 @@ def main() -> None:
         print(json.dumps(step(kind, Path(folder), int(height), int(width))))
         return
     decoders = given.decoder or ["linear", "refine"]
-    record: dict[str, Any] = {"machine": describe_machine()}
+    record: dict[str, Any] = {}
+    if given.only:
+        record = json.loads(RESULT.read_text(encoding="utf-8"))
+    record["machine"] = describe_machine()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        record["small"] = measure_size(Path(folder), SMALL_MEGAPIXELS, decoders)
-        record["large"] = measure_size(Path(folder), given.megapixels, decoders)
-    record["preview"] = measure_preview(PREVIEW_MEGAPIXELS)
+        if not given.only:
+            record["small"] = measure_size(Path(folder), SMALL_MEGAPIXELS, decoders)
+            record["large"] = measure_size(Path(folder), given.megapixels, decoders)
+        record["preview"] = measure_preview(Path(folder), PREVIEW_MEGAPIXELS)
     print(text_table(["what", "measured", "wanted"], rows_of(record)))
     if given.megapixels == MEGAPIXELS:
         RESULT.write_text(json_text(record), encoding="utf-8")
