@@ -27,6 +27,7 @@ from cscodec.learning.usable import usable_patches
 from cscodec.scheduler import Scheduler
 
 _FAN_IN = 8  #: sums that are added by one piece of work
+_FEW = 2  #: what is soonest sent, or added, without a detour
 
 
 class Feed(Protocol):
@@ -152,25 +153,28 @@ class Rounds:
     def learn(self, learner: OnlineLearner, *, is_last: bool) -> None:
         submit = self._scheduler.submit
         candidates = learner.parameters.num_atoms if is_last else 0
-        coder = submit(Coder.of, *learner.coder_inputs, name="weigh-atoms")
+        groups = self._groups()
+        dictionary: Any = learner.coder_inputs
+        if len(groups) > _FEW:
+            dictionary = submit(tuple, dictionary, name="send")  # workers have it from each other
         parts = [
             submit(
                 code_shares,
                 self._pictures,
                 group,
                 [self.positions[shard.number] for shard in group],
-                coder,
+                dictionary,
                 candidates if group[0].number == 0 else 0,
                 name=f"code-{group[0].channel}",
                 part=group[0].number,
             )
-            for group in self._groups()
+            for group in groups
         ]
-        while len(parts) > 1:
+        while len(parts) > _FEW:
             num_sums = -(-len(parts) // _FAN_IN)
             # Every num_sums-th: with as many workers, all of them are in one place.
             parts = [submit(add, parts[i::num_sums], name="add") for i in range(num_sums)]
-        part: Part = self._scheduler.result(parts[0])
+        part = add([self._scheduler.result(promise) for promise in parts])
         learner.absorb(part.statistics, part.candidates, num_skipped=part.num_skipped)
         self.positions = [part.positions[shard.number] for shard in self._shards]
 
@@ -187,10 +191,11 @@ def code_shares(
     pictures: PictureSet,
     shards: Sequence[Shard],
     positions: Sequence[Mapping[str, Any]],
-    coder: Coder,
+    dictionary: tuple[Float32Array, Float32Array, int],
     num_candidates: int,
 ) -> Part:
     """Code the shares that shards have of a batch; candidates are of the first."""
+    coder = Coder.of(*dictionary)
     return add(
         [
             code_share(pictures, shard, position, coder, 0 if i > 0 else num_candidates)

@@ -15,6 +15,7 @@ from cscodec.arrays import Float32Array, Float64Array
 from cscodec.errors import InvalidInputError
 from cscodec.kernels.online import Sums, code_patches, weigh_atoms
 from cscodec.kernels.pursuit import Codes, PursuitRoom
+from cscodec.parallel import computed_once
 
 #: Patches coded together: their correlations with 256 atoms stay in a core's cache.
 _GROUP = 256
@@ -100,7 +101,11 @@ class Coder:
         b = np.zeros((num_atoms, num_pixels))
         usage = np.zeros(num_atoms)
         self.accumulate(patches, 1.0, a, b, usage)
-        return Statistics(a, b.T, usage, len(patches), crc32(self.gram.tobytes()))
+        return Statistics(a, b.T, usage, len(patches), self._fingerprint)
+
+    @computed_once
+    def _fingerprint(self) -> int:
+        return crc32(self.gram.tobytes())
 
     def accumulate(
         self,
