@@ -41,7 +41,7 @@ SCHEDULES = {
     "8.2 million": (
         TrainingOptions(batch_size=512, dictionary_iterations=4000, outer_iterations=4),
         TrainingOptions(
-            shards=16, batch_size=1 << 16, dictionary_iterations=31, outer_iterations=4
+            shards=16, batch_size=1 << 15, dictionary_iterations=62, outer_iterations=4
         ),
     ),
 }
