@@ -83,8 +83,8 @@ def _texture_factor(picture: PictureRows, model: Model) -> float:
         colours = without_alpha(picture[PATCH_SIZE * row : PATCH_SIZE * (row + 1)])
         luma = split_colours(colours)[0]
         texture = np.rint(analyse_plane(luma, model.luma.analysis)[..., 1:]).astype(np.int64)
-        faint += np.count_nonzero(abs(texture) >= _FAINT)
-        strong += np.count_nonzero((texture**2).sum(axis=-1) >= _STRONG**2)
+        faint += int(np.count_nonzero(abs(texture) >= _FAINT))
+        strong += int(np.count_nonzero((texture**2).sum(axis=-1) >= _STRONG**2))
     patches = len(middles) * columns
     faint_share = faint / (patches * (NUM_MEASUREMENTS - 1))
     factor = _PLAIN_FACTOR + _FAINT_FACTOR * faint_share + _STRONG_FACTOR * (strong / patches)
