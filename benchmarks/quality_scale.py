@@ -85,6 +85,7 @@ def page(record: Mapping[str, Any]) -> str:
                 f"{125 * mean['bits_per_pixel']:.0f}",
                 f"{mean['psnr_y_db']:.1f}",
                 f"{mean['ssimulacra2']:.0f}",
+                f"{spread(points[f'cscodec {quality:g}'])['deviation']:.1f}",
             ]
         )
     spreads: list[list[report.Cell]] = [
@@ -94,7 +95,7 @@ def page(record: Mapping[str, Any]) -> str:
     return PAGE_TEXT.format(
         costs=report.markdown_table(
             ["quality", "bits per pixel", "from picture to picture", "KB per megapixel",
-             "PSNR of Y' (dB)", "SSIMULACRA2"],
+             "PSNR of Y' (dB)", "SSIMULACRA2", "its deviation"],
             costs,
         ),
         spreads=report.markdown_table(

@@ -21,7 +21,7 @@ from cscodec.arrays import Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.alpha import pack_alpha, unpack_alpha
 from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
-from cscodec.bitstream.steps import step_code, step_for_quality
+from cscodec.bitstream.steps import step_code
 from cscodec.choices import (
     DECODERS,
     DEFAULT_QUALITY,
@@ -38,6 +38,7 @@ from cscodec.errors import InvalidInputError, ModelMismatchError
 from cscodec.evaluation.metrics import psnr_db_of_strips
 from cscodec.layout import DEFAULT_MAX_PIXELS, MAX_MEASUREMENTS
 from cscodec.model import Model, find_model
+from cscodec.quality import step_for_picture
 from cscodec.rate_control import file_for_target
 from cscodec.restore.reduced import MEASUREMENTS_FOR
 from cscodec.rows import PictureRows, release_pages
@@ -91,8 +92,8 @@ def encode(
         alpha channel all is held. Others hold a picture, which is read as the command line does:
         upright, with its metadata.
     quality : float
-        0 (smallest file) to 100 (finest step), on the scale that users of JPEG know; 75 by
-        default.
+        0 (smallest file) to 100 (finest step), 75 by default. With ``tune="visual"``, pictures of
+        one quality look about equally good; with ``"psnr"``, they have one step.
     step : float, optional
         Quantisation step Δ in units of a sample, 0.25..1000, instead of a quality.
     tune : {"visual", "psnr"}
@@ -140,11 +141,8 @@ def encode(
     arguments.one_of("tune", tune, TUNES)
     arguments.whole_number("max_pixels", max_pixels, 1)
     workers = arguments.workers_or_none(workers)
-    if step is None:
-        step = step_for_quality(
-            arguments.number("quality", DEFAULT_QUALITY if quality is None else quality)
-        )
-    code = step_code(arguments.number("step", step))
+    code = None if step is None else step_code(arguments.number("step", step))
+    quality = arguments.number("quality", DEFAULT_QUALITY if quality is None else quality)
     chosen = arguments.model_of(model)
     limit = min(chosen.luma.num_measurements, chosen.chroma.num_measurements)
     if measurements is None:
@@ -159,6 +157,8 @@ def encode(
     job = EncodingJob(picture, chosen, settings, extras, workers)
     num_pixels = picture.shape[0] * picture.shape[1]
     if not aims:
+        if code is None:
+            code = step_code(step_for_picture(quality, picture, chosen, tune))
         return job.file(code)
 
     def file_at(code: int) -> bytes:

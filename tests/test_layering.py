@@ -28,7 +28,15 @@ _BASE = {
 }
 _CODING = _BASE | {"rows", "transform", "bitstream", "model"}
 _RESTORING = _CODING | {"sensing", "restore"}
-_CORE = _RESTORING | {"arguments", "encoding", "decoding", "rate_control", "codec", "describe"}
+_CORE = _RESTORING | {
+    "arguments",
+    "quality",
+    "encoding",
+    "decoding",
+    "rate_control",
+    "codec",
+    "describe",
+}
 # Leaves: numbers in, numbers, text or charts out.
 _MEASURES = {"evaluation.metrics", "evaluation.report", "evaluation.charts"}
 ALLOWED: dict[str, set[str]] = {
@@ -48,6 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": _BASE - {"choices", "kernels"} | {"transform", "bitstream"},
     "sensing": _BASE | {"transform"},
     "restore": _CODING | {"sensing"},
+    "quality": _CODING,
     "encoding": _CODING,
     "decoding": _RESTORING,
     "rate_control": {"errors", "bitstream"},

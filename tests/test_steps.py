@@ -17,29 +17,9 @@ from cscodec.bitstream.steps import (
     measurement_steps,
     scaled,
     step_code,
-    step_for_quality,
 )
 from cscodec.errors import InvalidInputError
 from cscodec.layout import BANDS, LAYERS, NUM_LAYERS, NUM_MEASUREMENTS, num_layers
-
-
-@given(st.floats(0, 100), st.floats(0, 100))
-def test_better_quality_is_a_finer_step(a: float, b: float) -> None:
-    low, high = sorted((a, b))
-    assert step_for_quality(low) >= step_for_quality(high)
-    assert MIN_STEP <= step_for_quality(high) <= MAX_STEP
-
-
-def test_every_whole_quality_has_a_step_of_its_own() -> None:
-    codes = [step_code(step_for_quality(quality)) for quality in range(101)]
-    assert codes == sorted(codes, reverse=True)
-    assert len(set(codes)) == 101
-
-
-@pytest.mark.parametrize("quality", [-0.001, 100.001, float("nan"), float("inf")])
-def test_other_qualities_are_refused(quality: float) -> None:
-    with pytest.raises(InvalidInputError, match=r"quality is .*; allowed are 0 to 100"):
-        step_for_quality(quality)
 
 
 @given(st.floats(MIN_STEP, MAX_STEP))

@@ -24,30 +24,6 @@ TILT_UNIT = 32  #: tilts are stored as multiples of 1/32
 WANTED_UNIT = 256  #: the encoder decides on measurements in 1/256 of a step
 
 
-_STEP_AT_50 = 36.0
-_STEP_AT_100 = 0.5
-_STEP_AT_0 = 225.0
-
-
-def step_for_quality(quality: float) -> float:
-    """Return the step Δ for a quality of 0..100; falls strictly.
-
-    From 50 on the step falls linearly, below it grows like the reciprocal of the quality: the
-    scale that users of JPEG know.
-
-    Raises
-    ------
-    InvalidInputError
-        If the quality is outside 0..100.
-    """
-    if not 0 <= quality <= 100:
-        raise InvalidInputError(f"quality is {quality:g}; allowed are 0 to 100")
-    if quality >= 50:
-        return _STEP_AT_50 + (quality - 50) / 50 * (_STEP_AT_100 - _STEP_AT_50)
-    offset = 50 * _STEP_AT_50 / _STEP_AT_0  # so that quality 0 has a finite step
-    return 50 * _STEP_AT_50 / (quality + offset * (1 - quality / 50))
-
-
 def step_code(step: float) -> int:
     """Return a step as the file stores it.
 
