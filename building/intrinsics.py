@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from cscodec.kernels.convolution import ADD, PERIOD, PIXELS, RECTIFY
+from cscodec.kernels.convolution import ADD, LARGEST, PERIOD, PIXELS, RECTIFY
 from cscodec.kernels.convolution import LANES as CHANNELS
 from cscodec.kernels.filters import NUM_CLEAN, NUM_TAPS, RADIUS
 from cscodec.kernels.intrinsics import LANES
@@ -147,37 +147,25 @@ def convolve_tile(context: Any, builder: Any, signature: Any, arguments: Any) ->
 
 def _convolve(context: Any, builder: Any, signature: Any, arguments: Any, num_pixels: int) -> Any:
     """The sums of some pixels of a row by 16 channels, which stay in registers."""
-    vector = ir.VectorType(_FLOAT, CHANNELS)
+    vector, pairs = ir.VectorType(_INT32, CHANNELS), ir.VectorType(_INT16, 2 * CHANNELS)
     arrays = _arrays(context, builder, signature, arguments)
-    source, weights, biases, target = arrays
+    source, weights, scales, biases, target = arrays
     sizes = [cgutils.unpack_tuple(builder, array.shape) for array in arrays]
-    taken, made = (_integers(context, builder, signature, arguments, k) for k in (4, 5))
-    block, taps, ending = arguments[6:]
+    taken, made = (_integers(context, builder, signature, arguments, k) for k in (5, 6))
+    block, taps, ending = arguments[7:]
     depth = sizes[0][2]
 
-    def at(array: Any, size: Any, *indices: Any) -> Any:
+    def at(array: Any, size: Any, *indices: Any, of: Any = None) -> Any:
         place = indices[0]
         for length, index in zip(size[1:], indices[1:], strict=True):
             place = builder.add(builder.mul(place, length), index)
-        return builder.gep(array.data, [place])
-
-    def vector_at(address: Any) -> Any:
-        return builder.bitcast(address, vector.as_pointer())
+        address = builder.gep(array.data, [place])
+        return address if of is None else builder.bitcast(address, of.as_pointer())
 
     def column(place: list[Any], pixel: int) -> Any:
         return builder.add(place[1], builder.mul(_INT64(pixel), place[2]))
 
-    totals, places = [], []
-    channel = builder.mul(block, _INT64(CHANNELS))
-    for pixel in range(num_pixels):
-        across = column(made, pixel)
-        phases = [
-            builder.and_(builder.sub(k, _INT64(1)), _INT64(PERIOD - 1)) for k in (made[0], across)
-        ]
-        bias = vector_at(at(biases, sizes[2], *phases, block, _INT64(0)))
-        totals.append(cgutils.alloca_once(builder, vector))
-        builder.store(builder.load(bias, align=4), totals[-1])
-        places.append(vector_at(at(target, sizes[3], made[0], across, channel)))
+    totals = [cgutils.alloca_once_value(builder, vector([0] * CHANNELS)) for _ in range(num_pixels)]
     with (
         cgutils.for_range_slice(builder, _INT64(0), taps, _INT64(1)) as (y, _),
         cgutils.for_range_slice(builder, _INT64(0), taps, _INT64(1)) as (x, _),
@@ -188,38 +176,60 @@ def _convolve(context: Any, builder: Any, signature: Any, arguments: Any, num_pi
             for pixel in range(num_pixels)
         ]
         tap = builder.mul(builder.add(builder.mul(y, taps), x), depth)
-        with cgutils.for_range_slice(builder, _INT64(0), depth, _INT64(4)) as (i, _):
-            terms = [builder.add(i, _INT64(k)) for k in range(4)]
-            factors = []
-            for k in terms:
-                factor = at(weights, sizes[1], block, builder.add(tap, k), _INT64(0))
-                factors.append(builder.load(vector_at(factor), align=4))
-            for pixel, total in zip(pixels, totals, strict=True):
-                parts = []
-                for k, factor in zip(terms, factors, strict=True):
-                    scalar = builder.load(builder.gep(pixel, [k]))
-                    parts.append(builder.fmul(_splat(builder, scalar, CHANNELS), factor))
-                pairs = [builder.fadd(parts[0], parts[1]), builder.fadd(parts[2], parts[3])]
-                longer = builder.fadd(builder.load(total), builder.fadd(*pairs))
-                builder.store(longer, total)
-    _finish(builder, totals, places, ending)
+        first = at(weights, sizes[1], block, builder.lshr(tap, _INT64(1)), _INT64(0), _INT64(0))
+        with cgutils.for_range_slice(builder, _INT64(0), depth, _INT64(4)) as (start, _):
+            for i in (start, builder.add(start, _INT64(2))):
+                factors = builder.gep(first, [builder.mul(i, _INT64(CHANNELS))])
+                factors = builder.load(builder.bitcast(factors, pairs.as_pointer()), align=2)
+                for pixel, total in zip(pixels, totals, strict=True):
+                    both = builder.bitcast(builder.gep(pixel, [i]), _INT32.as_pointer())
+                    both = _splat(builder, builder.load(both, align=2), CHANNELS)
+                    products = _sums_of_products(builder, builder.bitcast(both, pairs), factors)
+                    builder.store(builder.add(builder.load(total), products), total)
+    numbers = ir.VectorType(_FLOAT, CHANNELS)
+    scale = builder.load(at(scales, sizes[2], block, _INT64(0), of=numbers), align=4)
+    for pixel, total in enumerate(totals):
+        across = column(made, pixel)
+        phases = [
+            builder.and_(builder.sub(k, _INT64(1)), _INT64(PERIOD - 1)) for k in (made[0], across)
+        ]
+        bias = builder.load(at(biases, sizes[3], *phases, block, _INT64(0), of=numbers), align=4)
+        value = builder.fmul(builder.sitofp(builder.load(total), numbers), scale)
+        channel = builder.mul(block, _INT64(CHANNELS))
+        place = at(target, sizes[4], made[0], across, channel, of=ir.VectorType(_INT16, CHANNELS))
+        _finish(builder, builder.fadd(value, bias), place, ending)
     return context.get_dummy_value()
 
 
-def _finish(builder: Any, totals: list[Any], places: list[Any], ending: Any) -> None:
-    """Write sums to their places, as ``ending`` says."""
-    zero = totals[0].type.pointee([0.0] * CHANNELS)
-    with builder.if_then(builder.icmp_signed("==", ending, _INT64(RECTIFY))):
-        for total in totals:
-            value = builder.load(total)
-            positive = builder.fcmp_ordered(">", value, zero)
-            builder.store(builder.select(positive, value, zero), total)
-    with builder.if_then(builder.icmp_signed("==", ending, _INT64(ADD))):
-        for total, place in zip(totals, places, strict=True):
-            before = builder.load(place, align=4)
-            builder.store(builder.fadd(builder.load(total), before), total)
-    for total, place in zip(totals, places, strict=True):
-        builder.store(builder.load(total), place, align=4)
+def _sums_of_products(builder: Any, left: Any, right: Any) -> Any:
+    """Multiply int16 by int16 and add two neighbours each: an instruction of most processors."""
+    wide = ir.VectorType(_INT32, left.type.count)
+    products = builder.mul(builder.sext(left, wide), builder.sext(right, wide))
+    every_second = [
+        ir.Constant(ir.VectorType(_INT32, wide.count // 2), list(range(first, wide.count, 2)))
+        for first in (0, 1)
+    ]
+    parts = [builder.shuffle_vector(products, wide(ir.Undefined), k) for k in every_second]
+    return builder.add(*parts)
+
+
+def _finish(builder: Any, value: Any, place: Any, ending: Any) -> None:
+    """Round numbers, and write them to their place as ``ending`` says."""
+    kind = value.type
+    rint = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [kind]), f"llvm.rint.v{CHANNELS}f32"
+    )
+    value = builder.call(rint, [value])
+    before = builder.sitofp(builder.load(place, align=2), kind)
+    is_added = builder.icmp_signed("==", ending, _INT64(ADD))
+    value = builder.select(is_added, builder.fadd(value, before), value)
+    is_rectified = builder.icmp_signed("==", ending, _INT64(RECTIFY))
+    largest = kind([float(LARGEST)] * CHANNELS)
+    least = builder.select(is_rectified, kind([0.0] * CHANNELS), kind([-float(LARGEST)] * CHANNELS))
+    value = builder.select(builder.fcmp_ordered(">", value, least), value, least)
+    value = builder.select(builder.fcmp_ordered("<", value, largest), value, largest)
+    whole = builder.fptosi(value, ir.VectorType(_INT32, CHANNELS))
+    builder.store(builder.trunc(whole, place.type.pointee), place, align=2)
 
 
 @_code("int64")

@@ -84,10 +84,11 @@ def run_multiply_tile(
 
 @kernel
 def run_convolve_pixel(
-    source: Annotated[Array, float32["height", "width", "4 * fours"]],
-    weights: Annotated[Array, float32["blocks", "terms", CHANNELS]],
+    source: Annotated[Array, int16["height", "width", "4 * fours"]],
+    weights: Annotated[Array, int16["blocks", "pairs", CHANNELS, 2]],
+    scales: Annotated[Array, float32["blocks", CHANNELS]],
     biases: Annotated[Array, float32[PERIOD, PERIOD, "blocks", CHANNELS]],
-    target: Annotated[Array, float32["rows", "columns", f"{CHANNELS} * blocks"].out],
+    target: Annotated[Array, int16["rows", "columns", f"{CHANNELS} * blocks"].out],
     places: Annotated[Array, int64[2, 3]],
     block: Integer,
     taps: Integer,
@@ -95,15 +96,16 @@ def run_convolve_pixel(
 ) -> None:
     taken = (places[0, 0], places[0, 1], places[0, 2])
     made = (places[1, 0], places[1, 1], places[1, 2])
-    convolve_pixel(source, weights, biases, target, taken, made, block, taps, ending)
+    convolve_pixel(source, weights, scales, biases, target, taken, made, block, taps, ending)
 
 
 @kernel
 def run_convolve_tile(
-    source: Annotated[Array, float32["height", "width", "4 * fours"]],
-    weights: Annotated[Array, float32["blocks", "terms", CHANNELS]],
+    source: Annotated[Array, int16["height", "width", "4 * fours"]],
+    weights: Annotated[Array, int16["blocks", "pairs", CHANNELS, 2]],
+    scales: Annotated[Array, float32["blocks", CHANNELS]],
     biases: Annotated[Array, float32[PERIOD, PERIOD, "blocks", CHANNELS]],
-    target: Annotated[Array, float32["rows", "columns", f"{CHANNELS} * blocks"].out],
+    target: Annotated[Array, int16["rows", "columns", f"{CHANNELS} * blocks"].out],
     places: Annotated[Array, int64[2, 3]],
     block: Integer,
     taps: Integer,
@@ -111,7 +113,7 @@ def run_convolve_tile(
 ) -> None:
     taken = (places[0, 0], places[0, 1], places[0, 2])
     made = (places[1, 0], places[1, 1], places[1, 2])
-    convolve_tile(source, weights, biases, target, taken, made, block, taps, ending)
+    convolve_tile(source, weights, scales, biases, target, taken, made, block, taps, ending)
 
 
 @kernel

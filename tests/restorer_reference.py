@@ -1,8 +1,10 @@
 """The restorer in plain NumPy: slow, and the definition of every bit that kernels are to make.
 
-All is float32 and nothing is fused. A convolution begins with its bias and adds, tap by tap in
-raster order and four channels at a time, (a b + c d) + (e f + g h). Outside of a plane is zero.
-Features are (H, W, C). Weights are the arrays of the file, by name.
+Features are whole numbers, 512 of them to one, held to ±32767; a plane's pixels become such
+features too. The sum of a convolution's products times its scale, plus a bias, is rounded. What is
+done to planes is float32, nothing is fused, and measurements are put back four terms at a time,
+(a b + c d) + (e f + g h). Outside of a plane is zero. Features are (H, W, C). Weights are the
+arrays of the file, by name.
 """
 
 from __future__ import annotations
@@ -14,39 +16,43 @@ import numpy as np
 import numpy.typing as npt
 
 Float32Array = npt.NDArray[np.float32]
+Features = npt.NDArray[np.int64]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 PATCH, PLACE = 8, 2
-UNIT = np.float32(32)
+UNIT, STEPS, LARGEST = np.float32(32), np.float32(512), 32767
 
 
 def restore(linear: Float32Array, projection: Float32Array, arrays: Arrays) -> Float32Array:
     """Restore a plane (H, W) less 128, both sides multiples of 8."""
     start = linear / UNIT
     share = np.float32(np.rint(np.trace(projection)) / PATCH**2)
-    plane, fine, coarse = start, np.float32(0), np.float32(0)
+    plane, fine, coarse = start, np.int64(0), np.int64(0)
     for stage in range(2):
         name = f"stages.{stage}"
-        entered = unshuffle(plane)
+        entered = held(np.rint(unshuffle(plane) * STEPS))
         places = arrays[f"{name}.places"]
         repeats = (entered.shape[0] // 4, entered.shape[1] // 4, 1)
-        biases = np.tile(places[0] + share * places[1], repeats)
-        fine = fine + convolve(entered, arrays, f"{name}.enter", biases=biases)
+        biases = np.tile(places[0] * STEPS + share * (places[1] * STEPS), repeats)
+        fine = held(fine + convolve(entered, arrays, f"{name}.enter", biases=biases))
         for block in range(3):
             fine = residual(fine, arrays, f"{name}.fine.{block}")
-        coarse = coarse + convolve(fine, arrays, f"{name}.down", taps=2, step=2)
+        coarse = held(coarse + convolve(fine, arrays, f"{name}.down", taps=2, step=2))
         coarse = residual(coarse, arrays, f"{name}.coarse.0")
-        fine = fine + spread(convolve(coarse, arrays, f"{name}.up", taps=1))
-        change = spread(convolve(fine, arrays, f"{name}.leave")[..., : PLACE**2])[..., 0]
+        fine = held(fine + spread(convolve(coarse, arrays, f"{name}.up", taps=1)))
+        leaving = held(convolve(fine, arrays, f"{name}.leave")[..., : PLACE**2])
+        change = spread(leaving.astype(np.float32) / STEPS)[..., 0]
         plane = put_back(plane + change, start, projection)
     return plane * UNIT
 
 
-def residual(features: Any, arrays: Arrays, name: str) -> Float32Array:
-    inner = convolve(features, arrays, f"{name}.first")
-    inner = np.where(inner > 0, inner, np.float32(0))
-    changed: Float32Array = features + convolve(inner, arrays, f"{name}.second")
-    return changed
+def residual(features: Any, arrays: Arrays, name: str) -> Features:
+    inner = held(np.maximum(convolve(features, arrays, f"{name}.first"), 0))
+    return held(features + convolve(inner, arrays, f"{name}.second"))
+
+
+def held(features: Any) -> Features:
+    return np.clip(features, -LARGEST, LARGEST).astype(np.int64)
 
 
 def convolve(
@@ -57,22 +63,21 @@ def convolve(
     step: int = 1,
     biases: Float32Array | None = None,
 ) -> Float32Array:
-    """Convolve with ``taps`` x ``taps`` terms at every ``step``-th place."""
+    """Convolve with ``taps`` x ``taps`` terms at every ``step``-th place, and round."""
     border = (taps - 1) // 2
     padded = np.pad(features, ((border, border), (border, border), (0, 0)))
     height, width, depth = features.shape
-    values = arrays[f"{name}.weights"].astype(np.float32) * arrays[f"{name}.scales"]
-    terms = values.reshape(taps, taps, depth, -1)
+    terms = arrays[f"{name}.weights"].astype(np.int64).reshape(taps, taps, depth, -1)
     rows, columns = height // step, width // step
-    own = np.tile(arrays[f"{name}.biases"], (rows, columns, 1))
-    sums: Float32Array = own if biases is None else biases
+    sums = np.zeros((rows, columns, terms.shape[-1]), np.int64)
     for y in range(taps):
         for x in range(taps):
             tap = padded[y : y + rows * step : step, x : x + columns * step : step]
-            for i in range(0, depth, 4):
-                a, b, c, d = (tap[..., i + k, None] * terms[y, x, i + k] for k in range(4))
-                sums += (a + b) + (c + d)
-    return sums
+            sums += tap @ terms[y, x]
+    assert np.abs(sums).max() < 2**31  # else kernels' sums would wrap
+    own = arrays[f"{name}.biases"] * STEPS if biases is None else biases
+    rounded: Float32Array = np.rint(sums.astype(np.float32) * arrays[f"{name}.scales"] + own)
+    return rounded
 
 
 def put_back(plane: Float32Array, linear: Float32Array, projection: Float32Array) -> Float32Array:

@@ -66,25 +66,30 @@ class TestKernels:
             np.testing.assert_array_equal(found, expected)
 
     def test_borders_stay_as_they_are(self) -> None:
-        source = np.ones((6, 13, 4), np.float32)
-        target = np.full((6, 13, 16), 7, np.float32)
-        weights, biases = np.ones((1, 36, 16), np.float32), np.zeros((4, 4, 1, 16), np.float32)
-        convolve(source, weights, biases, target, WRITE)
-        convolve(source, weights, biases, target, ADD)
+        source = np.ones((6, 13, 4), np.int16)
+        target = np.full((6, 13, 16), 7, np.int16)
+        weights, biases = np.ones((1, 18, 16, 2), np.int16), np.zeros((4, 4, 1, 16), np.float32)
+        scales = np.ones((1, 16), np.float32)
+        convolve(source, weights, scales, biases, target, WRITE)
+        convolve(source, weights, scales, biases, target, ADD)
         assert np.all(target[1:-1, 1:-1] == 72)
         target[1:-1, 1:-1] = 7
         assert np.all(target == 7)
 
-    @pytest.mark.parametrize("wrong", ["source", "weights", "biases", "target"])
+    @pytest.mark.parametrize("wrong", ["source", "weights", "scales", "biases", "target"])
     def test_arrays_that_do_not_fit_are_refused(self, wrong: str) -> None:
         shapes = {
             "source": (6, 13, 4),
-            "weights": (2, 36, 16),
+            "weights": (2, 18, 16, 2),
+            "scales": (2, 16),
             "biases": (4, 4, 2, 16),
             "target": (6, 13, 32),
         }
         shapes[wrong] = (shapes[wrong][0] + 1, *shapes[wrong][1:])
-        given = [np.zeros(shape, np.float32) for shape in shapes.values()]
+        given: list[npt.NDArray[Any]] = [
+            np.zeros(shape, np.float32 if name in ("scales", "biases") else np.int16)
+            for name, shape in shapes.items()
+        ]
         with pytest.raises(ValueError, match=r"convolve: .* expected"):
             convolve(*given, WRITE)
 

@@ -124,7 +124,8 @@ class TestWithTorch:
                 torch.tensor([(num_measurements + 1) / 64]),
             )[0, 0].numpy()
         found = improve_plane(linear, through, load_network())
-        np.testing.assert_allclose(found, expected, atol=2e-3)
+        np.testing.assert_allclose(found, expected, atol=0.5)  # features are whole numbers
+        assert np.sqrt(np.mean(np.square(found - expected))) < 0.1
 
     def test_weights_are_packed_and_unpacked(self, torch: Any) -> None:
         from cscodec.learning.restorer.network import Restorer

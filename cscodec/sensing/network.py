@@ -29,6 +29,7 @@ FINE_CHANNELS, COARSE_CHANNELS = 64, 96  #: of features at half and at a quarter
 FINE_BLOCKS, COARSE_BLOCKS = 3, 1  #: residual blocks at each of these sizes in every stage
 PLACE_SIZE = 2  #: pixels on each side of a place of the fine features
 PLACE_PIXELS = PLACE_SIZE**2
+FEATURE_STEPS = np.float32(512)  #: of a feature that is 1: features are whole numbers
 MOST_BYTES = 1 << 20  #: of a file
 _LARGEST = 1e6  # magnitude of scales, biases and places
 _REMEDY = (
@@ -77,13 +78,15 @@ class Layer:
 
     Attributes
     ----------
-    weights : ndarray, (channels made / 16, terms, 16) float32
+    weights : ndarray, (channels made / 16, terms / 2, 16, 2) int16
+    scales : ndarray, (channels made / 16, 16) float32
     biases : ndarray, (4, 4, channels made / 16, 16) float32
-        By row and column of a pixel, modulo 4. Of a layer ``up``, both have an axis of length 4
-        before these, for the four places that it makes of one.
+        In steps of the features, by row and column of a pixel, modulo 4. Of a layer ``up``, all
+        have an axis of length 4 before these, for the four places that it makes of one.
     """
 
-    weights: Float32Array
+    weights: npt.NDArray[np.int16]
+    scales: Float32Array
     biases: Float32Array
 
 
@@ -95,7 +98,8 @@ class Stage:
     ----------
     layers : mapping of str to Layer
     places : ndarray, (2, 4, 4, 64) float32
-        What the place in a patch adds to the features: by itself, and per share measured.
+        What the place in a patch adds to the features, in their steps: by itself, and per share
+        measured.
     """
 
     layers: Mapping[str, Layer]
@@ -105,7 +109,7 @@ class Stage:
         """Return the layer ``enter`` for a share of a patch's numbers that was measured."""
         layer = self.layers["enter"]
         biases = self.places[0] + share * self.places[1]
-        return Layer(layer.weights, biases.reshape(PERIOD, PERIOD, -1, LANES))
+        return Layer(layer.weights, layer.scales, biases.reshape(PERIOD, PERIOD, -1, LANES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,16 +201,22 @@ def _check(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 def _stage(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Stage:
     return Stage(
         {layer: _layer(arrays, f"{name}.{layer}", layer == "up") for layer in LAYERS},
-        np.array(arrays[f"{name}.places"], np.float32),
+        np.asarray(arrays[f"{name}.places"], np.float32) * FEATURE_STEPS,
     )
 
 
 def _layer(arrays: Mapping[str, npt.NDArray[Any]], name: str, is_up: bool) -> Layer:
-    values = arrays[f"{name}.weights"].astype(np.float32) * arrays[f"{name}.scales"]
-    blocks = values.reshape(len(values), -1, LANES).swapaxes(0, 1)
-    biases = np.asarray(arrays[f"{name}.biases"], np.float32).reshape(-1, LANES)
-    if is_up:
-        blocks = blocks.reshape(4, -1, len(values), LANES)
-        biases = biases.reshape(4, 1, 1, -1, LANES)
-    shape = (*biases.shape[:-4], PERIOD, PERIOD, *biases.shape[-2:])
-    return Layer(np.ascontiguousarray(blocks), np.ascontiguousarray(np.broadcast_to(biases, shape)))
+    places = (4,) if is_up else ()
+    values = arrays[f"{name}.weights"]
+    pairs = values.reshape(len(values) // 2, 2, -1, LANES).transpose(2, 0, 3, 1).astype(np.int16)
+    scales, biases = (
+        np.asarray(arrays[f"{name}.{kind}"], np.float32).reshape(*places, -1, LANES)
+        for kind in ("scales", "biases")
+    )
+    biases = np.expand_dims(biases * FEATURE_STEPS, (-4, -3))
+    shape = (*places, PERIOD, PERIOD, *biases.shape[-2:])
+    return Layer(
+        np.ascontiguousarray(pairs).reshape(*places, -1, *pairs.shape[1:]),
+        np.ascontiguousarray(scales),
+        np.ascontiguousarray(np.broadcast_to(biases, shape)),
+    )
