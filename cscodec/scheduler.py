@@ -139,7 +139,10 @@ def open_scheduler(address: str | None, workers: int | None = None) -> Iterator[
     with _local_cluster(distributed, int(local[1])) if local else _named(address) as found:
         try:
             client: Any = distributed.Client(  # type: ignore[no-untyped-call]
-                found, timeout=_PATIENCE_S, set_as_default=False
+                found,
+                timeout=_PATIENCE_S,
+                set_as_default=False,
+                direct_to_workers=bool(local),  # else by the scheduler, which surely sees them
             )
         except (OSError, ValueError) as error:  # of which TimeoutError is one
             raise SchedulerError(
@@ -152,12 +155,15 @@ def open_scheduler(address: str | None, workers: int | None = None) -> Iterator[
 
 @contextmanager
 def _local_cluster(distributed: Any, num_workers: int) -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=num_workers,
-        threads_per_worker=1,
-        dashboard_address=":0",
-        silence_logs=logging.CRITICAL,
-    ) as cluster:
+    with (
+        distributed.dask.config.set({"distributed.worker.profile.enabled": False}),
+        distributed.LocalCluster(
+            n_workers=num_workers,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+    ):
         yield cluster
 
 

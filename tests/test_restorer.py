@@ -24,7 +24,7 @@ from cscodec.model import System, load_model
 from cscodec.sensing import network, restorer
 from cscodec.sensing.network import Network, expected_arrays, load_network
 from cscodec.sensing.reconstruct import measure_plane
-from cscodec.sensing.restorer import improve_plane, restore_learned
+from cscodec.sensing.restorer import improve_plane, inverse_and_projection, restore_learned
 from cscodec.shipped import shipped_folder
 
 Float32Array = npt.NDArray[np.float32]
@@ -125,6 +125,20 @@ def test_pieces_make_the_same_plane(monkeypatch: pytest.MonkeyPatch) -> None:
     # So much is needed: with less around them, pieces differ.
     monkeypatch.setattr(restorer, "_REACH", 48)
     assert np.any(improve_plane(linear, through, load_network()) != whole)
+
+
+def test_three_views_are_averaged(gray_photo: npt.NDArray[np.uint8], system: System) -> None:
+    plane = gray_photo[100:148, 200:264]
+    through = inverse_and_projection(system.sensing_matrix)[1]
+    linear = reference.put_back(np.zeros(plane.shape, np.float32), plane - np.float32(128), through)
+    expected = np.zeros_like(linear)
+    for turned in (lambda a: a, np.flipud, np.fliplr):
+        rows = np.array([turned(row.reshape(8, 8)).ravel() for row in system.sensing_matrix])
+        through = inverse_and_projection(rows)[1]
+        expected += turned(improve_plane(turned(linear).copy(), through, load_network())) / 3
+    measurements = measure_plane(plane, system)
+    restored = restore_learned(measurements, system, plane.shape, load_network())
+    np.testing.assert_allclose(restored, expected + 128, atol=0.1)
 
 
 def test_restored_plane_keeps_to_the_measurements(

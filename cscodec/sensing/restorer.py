@@ -124,7 +124,7 @@ def _seen(projection: Float32Array, down: int, across: int) -> Float32Array:
     """Return a projection of patches as one of patches whose rows and columns are stepped along."""
     patch = (PATCH_SIZE, PATCH_SIZE)
     patches = projection.reshape(*patch, *patch)[::down, ::across, ::down, ::across]
-    return patches.reshape(PATCH_PIXELS, PATCH_PIXELS)
+    return np.ascontiguousarray(patches.reshape(PATCH_PIXELS, PATCH_PIXELS))
 
 
 def improve_plane(
