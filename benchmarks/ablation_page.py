@@ -59,7 +59,7 @@ BD-rates against the whole codec in per cent: how many more bytes it takes witho
 reach the same quality, between {low} and {high} bits per pixel.
 
 Pictures: the {table2} gray ones of table2, and numbers {kodak12} of Kodak's. Model: `{model}`
-({model_id}). Steps: {steps}, between those that filters are learned at.
+({model_id}). Tune: visual, the default. Steps: {steps}, between those that filters are learned at.
 
 {table}
 

@@ -29,9 +29,6 @@ from cscodec.rows import PictureRows
 from cscodec.transform.colour import halve, split_colours, without_alpha
 from cscodec.transform.measure import analyse_plane
 
-#: Below this step, chroma keeps its full size under subsampling="auto".
-_FULL_CHROMA_STEP = 6.0
-
 
 class Tuning(NamedTuple):
     """What a tune stands for.
@@ -44,17 +41,20 @@ class Tuning(NamedTuple):
         Of the three planes: see :func:`cscodec.bitstream.steps.measurement_steps`.
     rate_weight : float
         λ of the search for quantised values: squared steps per bit.
+    full_chroma_step : float
+        Below this step, chroma keeps its full size under subsampling="auto".
     """
 
     chroma_ratio: float
     tilts: tuple[float, float, float]
     rate_weight: float
+    full_chroma_step: float
 
 
 #: docs/decisions/0003 and 0020. Filters are stored in this order, those of equal steps first.
 TUNINGS: dict[Tune, Tuning] = {
-    "psnr": Tuning(1.0, (0.0, 0.0, 0.0), 0.06),
-    "visual": Tuning(0.9, (1.125, 1.75, 1.75), 0.045),
+    "psnr": Tuning(1.0, (0.0, 0.0, 0.0), 0.06, 6.0),
+    "visual": Tuning(0.9, (1.125, 1.75, 1.75), 0.045, 3.0),
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
@@ -113,7 +113,7 @@ class EncodingJob:
         height, width = self.picture.shape[:2]
         channels = self.picture.num_channels
         full = self.settings.subsampling == "4:4:4" or (
-            self.settings.subsampling == "auto" and step < _FULL_CHROMA_STEP
+            self.settings.subsampling == "auto" and step < tuning.full_chroma_step
         )
         return Header(
             width=width,
