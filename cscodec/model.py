@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from cscodec.shipped import shipped_folder
 from cscodec.transform.measure import analysis_matrix, synthesis_matrix
 
 SUFFIX = ".safetensors"
+_MOST_BYTES = 1 << 26  #: of a file; the shipped ones have less than 2 MB
 _LARGEST_ENTRY = 1e6  # of Φ and Ψ: products of products stay far from what float32 holds
 
 
@@ -300,15 +301,22 @@ def shipped_models() -> dict[str, Path]:
 def _fetched(url: str) -> Model:
     try:
         with locations.opened(url) as file:
-            data = file.read()
+            return _read(file, url)
     except InvalidInputError as error:
         raise ModelNotFoundError(str(error)) from error
-    return Model.from_bytes(data, source=url)
 
 
 @lru_cache(maxsize=8)
 def _load(path: Path, mtime_ns: int, size: int) -> Model:
-    return Model.from_bytes(path.read_bytes(), source=str(path))
+    with path.open("rb") as file:
+        return _read(file, str(path))
+
+
+def _read(file: IO[bytes], source: str) -> Model:
+    data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InvalidModelError(f"{source} has more than {_MOST_BYTES} bytes: it is no model file")
+    return Model.from_bytes(data, source=source)
 
 
 def _frozen(array: npt.NDArray[Any]) -> Float32Array:

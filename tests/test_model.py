@@ -146,6 +146,15 @@ class TestDamage:
         with pytest.raises(InvalidModelError, match=r"some.safetensors: not a usable model"):
             cscodec.load_model(path)
 
+    def test_files_without_an_end_are_not_read_to_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "zeros.safetensors"
+        with path.open("wb") as file:
+            file.truncate((1 << 26) + 1)  # a hole: it takes no room
+        with pytest.raises(
+            InvalidModelError, match=r"zeros.safetensors has more than 67108864 bytes"
+        ):
+            cscodec.load_model(path)
+
     def test_damaged_headers_are_refused_or_harmless(self) -> None:
         data = plain_model().to_bytes()
         header = 8 + int.from_bytes(data[:8], "little")
