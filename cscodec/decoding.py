@@ -20,15 +20,16 @@ from cscodec.bitstream.tiles import Values, decode_means, decode_tile
 from cscodec.choices import Decoder
 from cscodec.errors import LimitExceededError
 from cscodec.layout import PATCH_SIZE, num_layers
-from cscodec.model import Model
+from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
 from cscodec.restore.cells import Quantised
 from cscodec.restore.filters import check_filters, filters_for
 from cscodec.restore.planes import restore_plane
-from cscodec.restore.reduced import block_synthesis, reduced_plane
+from cscodec.restore.reduced import Blocks, reduced_plane
 from cscodec.transform.colour import double, join_colours
 
-_MARGIN = 2  # patches around a tile that refining it looks at; doubling chroma looks at one
+_MARGIN = 3  # patches around a tile that refining it looks at
+_REACH = 1  # and that lapping patches, and doubling chroma, look at
 
 Box = tuple[int, int, int, int]
 _Pieces = list[list[Values]]  # rows of arrays
@@ -92,8 +93,8 @@ class DecodingJob:
         if restoration.reduction > 1:
             nearer = self._is_halved(1) and not self._is_doubled(1)
             self.blocks = [
-                block_synthesis(model.luma, restoration.reduction),
-                block_synthesis(model.chroma, restoration.reduction // (1 + nearer)),
+                Blocks.of(model.luma, restoration.reduction),
+                Blocks.of(model.chroma, restoration.reduction // (1 + nearer)),
             ]
 
     def strips(self, box: Box | None = None) -> Iterator[Pixels]:
@@ -194,7 +195,11 @@ class DecodingJob:
         """Patches around a tile that restoring its part of a plane looks at."""
         if self.restoration.reduction == 1 and self.restoration.decoder == "refine":
             return _MARGIN
-        return 1 if self._is_doubled(number) else 0
+        laps = self.restoration.reduction < PATCH_SIZE and self._system(number).lapping is not None
+        return _REACH if laps or self._is_doubled(number) else 0
+
+    def _system(self, number: int) -> System:
+        return self.systems[number > 0]
 
     def _is_halved(self, number: int) -> bool:
         return number > 0 and not self.header.full_chroma
@@ -276,7 +281,7 @@ class DecodingJob:
             return reduced_plane(quantised, self.blocks[number > 0])
         return restore_plane(
             quantised,
-            self.systems[number > 0],
+            self._system(number),
             self.restoration.decoder,
             filters=self.filters[number > 0],
             sparsity=self.restoration.sparsity,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
+
+import numpy as np
 
 from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream import container
@@ -23,11 +24,22 @@ from cscodec.bitstream.steps import (
 )
 from cscodec.bitstream.tiles import encode_tile
 from cscodec.choices import Subsampling, Tune
-from cscodec.model import Model
+from cscodec.layout import PATCH_SIZE
+from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
 from cscodec.rows import PictureRows
 from cscodec.transform.colour import halve, split_colours, without_alpha
 from cscodec.transform.measure import analyse_plane
+
+#: Row and column of the first pixel of a part, multiples of 16; its height and width.
+Part = tuple[int, int, int, int]
+
+
+class Tile(NamedTuple):
+    """Colours of a tile and around it, and which part of them it is."""
+
+    colours: Pixels
+    part: Part
 
 
 class Tuning(NamedTuple):
@@ -58,6 +70,7 @@ TUNINGS: dict[Tune, Tuning] = {
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
+_MARGIN = 2 * PATCH_SIZE  # pixels around a tile that its patches look at: a patch of halved chroma
 
 
 @dataclass(frozen=True)
@@ -156,7 +169,9 @@ class EncodingJob:
         if full_chroma in self.kept:
             return self.kept[full_chroma]
         measured = parallel_map(
-            partial(measure_colours, model=self.model, full_chroma=full_chroma),
+            lambda tile: measure_colours(
+                tile.colours, self.model, full_chroma=full_chroma, part=tile.part
+            ),
             self.tiles(),
             self.workers,
         )
@@ -165,12 +180,29 @@ class EncodingJob:
             return self.kept[full_chroma]
         return measured
 
-    def tiles(self) -> Iterator[Pixels]:
-        """Colours of the tiles, in their order."""
-        for strip in self.picture.strips(TILE_SIZE):
-            colours = without_alpha(strip)
-            for left in range(0, colours.shape[1], TILE_SIZE):
-                yield colours[:, left : left + TILE_SIZE]
+    def tiles(self) -> Iterator[Tile]:
+        """Tiles in their order, with what lies around them: patches are lapped across borders."""
+        width = self.picture.shape[1]
+        strips = map(without_alpha, self.picture.strips(TILE_SIZE))
+        for before, strip, after in _with_neighbours(strips, _MARGIN):
+            for left in range(0, width, TILE_SIZE):
+                first = max(0, left - _MARGIN)
+                columns = slice(first, left + TILE_SIZE + _MARGIN)
+                colours = np.concatenate([rows[:, columns] for rows in (before, strip, after)])
+                size = min(TILE_SIZE, width - left)
+                yield Tile(colours, (len(before), left - first, len(strip), size))
+
+
+def _with_neighbours(
+    strips: Iterator[Pixels], margin: int
+) -> Iterator[tuple[Pixels, Pixels, Pixels]]:
+    """Yield the last rows of the strip before, a strip, and the first rows of the one after."""
+    strip = next(strips)
+    before = strip[:0]
+    for after in strips:
+        yield before, strip, after[:margin]
+        before, strip = strip[-margin:].copy(), after
+    yield before, strip, strip[:0]
 
 
 def _taken(tiles: list[list[bytes]], layer: int) -> Iterator[bytes]:
@@ -180,7 +212,9 @@ def _taken(tiles: list[list[bytes]], layer: int) -> Iterator[bytes]:
         segments[layer] = b""
 
 
-def measure_colours(colours: Pixels, model: Model, *, full_chroma: bool) -> list[Float32Array]:
+def measure_colours(
+    colours: Pixels, model: Model, *, full_chroma: bool, part: Part | None = None
+) -> list[Float32Array]:
     """Take the measurements of a picture or tile in the models' orthonormal bases.
 
     Parameters
@@ -189,6 +223,8 @@ def measure_colours(colours: Pixels, model: Model, *, full_chroma: bool) -> list
     model : Model
     full_chroma : bool
         Whether chroma keeps its size (4:4:4) or is halved (4:2:0).
+    part : Part, optional
+        What is wanted of them; all by default.
 
     Returns
     -------
@@ -198,5 +234,18 @@ def measure_colours(colours: Pixels, model: Model, *, full_chroma: bool) -> list
     luma, *chroma = split_colours(colours)
     if not full_chroma:
         chroma = [halve(plane) for plane in chroma]
-    measured = [analyse_plane(luma, model.luma.analysis)]
-    return measured + [analyse_plane(plane, model.chroma.analysis) for plane in chroma]
+    top, left, height, width = part or (0, 0, *colours.shape[:2])
+
+    def measure(plane: Float32Array, system: System, unit: int) -> Float32Array:
+        measured = analyse_plane(plane, system.analysis, system.lapping)
+        rows, columns = (
+            slice(first // unit, -(-(first + size) // unit))
+            for first, size in ((top, height), (left, width))
+        )
+        return measured[rows, columns]
+
+    unit = PATCH_SIZE if full_chroma else 2 * PATCH_SIZE
+    return [
+        measure(luma, model.luma, PATCH_SIZE),
+        *(measure(plane, model.chroma, unit) for plane in chroma),
+    ]

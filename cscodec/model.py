@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -30,6 +30,7 @@ from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS, MODEL_ID_BYTES, PATCH_PI
 from cscodec.locations import is_url
 from cscodec.parallel import computed_once
 from cscodec.shipped import shipped_folder
+from cscodec.transform.lapping import HALF_PATCH
 from cscodec.transform.measure import analysis_matrix, synthesis_matrix
 
 SUFFIX = ".safetensors"
@@ -50,11 +51,15 @@ class System:
     basis : ndarray, (M, 64) float32
         Orthonormal zero-mean rows that span the same space as the rows of Φ on zero-mean
         patches. Measurements are quantised in it.
+    lapping : ndarray, (4, 4) float32, optional
+        Orthogonal: how patches of files are lapped over each other before they are measured, see
+        :mod:`cscodec.transform.lapping`; without it they are measured as they are.
     """
 
     sensing_matrix: Float32Array
     dictionary: Float32Array
     basis: Float32Array
+    lapping: Float32Array | None = None
 
     @classmethod
     def from_matrices(cls, sensing_matrix: npt.ArrayLike, dictionary: npt.ArrayLike) -> System:
@@ -79,7 +84,19 @@ class System:
         InvalidModelError
             If the rows are not orthonormal or do not span the same space.
         """
-        system = System(self.sensing_matrix, self.dictionary, _frozen(np.asarray(basis)))
+        system = replace(self, basis=_frozen(np.asarray(basis)))
+        _check_system(system)
+        return system
+
+    def with_lapping(self, lapping: npt.ArrayLike) -> System:
+        """Return the same system with its patches lapped.
+
+        Raises
+        ------
+        InvalidModelError
+            If the matrix is not orthogonal, or not (4, 4).
+        """
+        system = replace(self, lapping=_frozen(np.asarray(lapping)))
         _check_system(system)
         return system
 
@@ -149,10 +166,10 @@ class Model:
 
     @computed_once
     def model_id(self) -> bytes:
-        """Identity of a file's values: 8 bytes of a SHA-256 over bases and coder tables."""
+        """Identity of a file's values: 8 bytes of a SHA-256 over what decides them."""
         digest = hashlib.sha256()
         for key, array in sorted(self._arrays().items()):
-            if key.startswith("tables.") or key.endswith(".basis"):
+            if key.startswith("tables.") or key.endswith((".basis", ".lapping")):
                 digest.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
                 digest.update(np.ascontiguousarray(array).tobytes())
         return digest.digest()[:MODEL_ID_BYTES]
@@ -174,6 +191,8 @@ class Model:
             arrays[f"{channel}.sensing_matrix"] = system.sensing_matrix
             arrays[f"{channel}.dictionary"] = system.dictionary
             arrays[f"{channel}.basis"] = system.basis
+            if system.lapping is not None:
+                arrays[f"{channel}.lapping"] = system.lapping
         for group, members in (("tables", self.tables), ("filters", self.filters)):
             arrays.update({f"{group}.{key}": value for key, value in members.items()})
         return arrays
@@ -213,6 +232,8 @@ class Model:
                     )
                 )
                 _check_system(system)
+                if (lapping := arrays.pop(f"{channel}.lapping", None)) is not None:
+                    system = system.with_lapping(lapping)
                 systems.append(system)
             groups: dict[str, dict[str, npt.NDArray[Any]]] = {"tables": {}, "filters": {}}
             for key, value in arrays.items():
@@ -353,6 +374,19 @@ def _check_system(system: System) -> None:
     phi -= phi.mean(axis=1, keepdims=True)
     if np.abs(phi - phi @ basis.T @ basis).max() > 1e-3 * np.abs(phi).max():
         raise InvalidModelError("the basis does not span what the sensing matrix measures")
+    if system.lapping is not None:
+        _check_lapping(system.lapping)
+
+
+def _check_lapping(lapping: Float32Array) -> None:
+    if lapping.shape != (HALF_PATCH, HALF_PATCH) or not np.isfinite(lapping).all():
+        raise InvalidModelError(
+            f"lapping has shape {lapping.shape}, or holds NaN or infinity; allowed are finite "
+            f"({HALF_PATCH}, {HALF_PATCH})"
+        )
+    square = lapping.astype(np.float64) @ lapping.T
+    if np.abs(square - np.eye(HALF_PATCH)).max() > 1e-4:
+        raise InvalidModelError("the lapping is not orthogonal")
 
 
 def _orthonormal_rows(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

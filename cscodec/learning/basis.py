@@ -38,18 +38,19 @@ def sparse_basis(patches: npt.ArrayLike, system: System) -> Array:
     measured = np.asarray(patches, np.float64) @ rows.T
     cosines = cosine_basis()[1:].astype(np.float64) @ rows.T
     nearest = np.argsort(-np.square(cosines).sum(axis=1), kind="stable")[: len(rows)]
-    rotation = _orthonormal(cosines[np.sort(nearest)])
+    rotation = nearest_orthogonal(cosines[np.sort(nearest)])
     for _ in range(_ROUNDS):
         coefficients = measured @ rotation.T
         fit: Array = np.zeros_like(rotation)
         for threshold in _THRESHOLDS:
             kept = np.where(np.abs(coefficients) > threshold, coefficients, 0)
             fit += kept.T @ measured / threshold**2
-        rotation = _orthonormal(fit)
+        rotation = nearest_orthogonal(fit)
     energies = np.square(measured @ rotation.T).sum(axis=0)
     return np.asarray(rotation[np.argsort(-energies, kind="stable")] @ rows)
 
 
-def _orthonormal(matrix: Array) -> Array:
+def nearest_orthogonal(matrix: Array) -> Array:
+    """Return the orthogonal matrix that is nearest to a square one."""
     left, _, right = np.linalg.svd(matrix)
     return np.asarray(left @ right)

@@ -1,7 +1,7 @@
 """What a model needs beyond its systems to code pictures well, learned from pictures.
 
-In this order, as each builds on the one before: the basis to quantise in, the entropy coder's
-tables, the restoration filters.
+In this order, as each builds on the one before: how patches are lapped, the basis to quantise in,
+the entropy coder's tables, the restoration filters.
 """
 
 from __future__ import annotations
@@ -9,28 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cscodec.arrays import Pixels
+from cscodec.arrays import Float32Array, Pixels
 from cscodec.learning.basis import sparse_basis
 from cscodec.learning.filters import train_filters
+from cscodec.learning.lapping import learned_lapping
 from cscodec.learning.priors import train_tables
-from cscodec.model import Model
+from cscodec.model import Model, System
 from cscodec.transform.colour import halve, split_colours, without_alpha
+from cscodec.transform.lapping import lap
 from cscodec.transform.patches import extract_patches, remove_mean
 
 CROP_SIDE = 384  #: pixels of each picture that are used, a multiple of 16
 MAX_CROPS = 400
 _PATCHES_PER_CROP = 1500  # that a basis is fitted to
+_LAPPED = 30  # planes that a lapping is fitted to
 
 
 def learn_coding(
     model: Model, pictures: Iterable[Pixels], *, seed: int = 0, workers: int | None = None
 ) -> Model:
-    """Complete a model whose systems are learned: basis, tables and filters.
+    """Complete a model whose systems are learned: lapping, basis, tables and filters.
 
     Parameters
     ----------
@@ -52,10 +53,10 @@ def learn_coding(
     crops = list(islice(_crops(pictures, generator), MAX_CROPS))
     if not crops:
         return model
-    luma, chroma = _sample_patches(crops, generator)
-    model = replace(model, luma=model.luma.with_basis(sparse_basis(luma, model.luma)))
-    if len(chroma):
-        model = replace(model, chroma=model.chroma.with_basis(sparse_basis(chroma, model.chroma)))
+    luma, chroma = _planes(crops)
+    model = replace(model, luma=_fitted(model.luma, luma, generator))
+    if chroma:
+        model = replace(model, chroma=_fitted(model.chroma, chroma, generator))
     model = replace(model, tables=train_tables(model, crops, generator))
     return replace(model, filters=train_filters(model, crops, workers=workers))
 
@@ -72,16 +73,24 @@ def _crops(pictures: Iterable[Pixels], generator: np.random.Generator) -> Iterat
         yield colours[top : top + height, left : left + width]
 
 
-def _sample_patches(
-    crops: list[Pixels], generator: np.random.Generator
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Zero-mean patches of luma, and of halved chroma."""
-    luma: list[npt.NDArray[Any]] = []
-    chroma: list[npt.NDArray[Any]] = [np.empty((0, 64), np.float32)]
+def _planes(crops: list[Pixels]) -> tuple[list[Float32Array], list[Float32Array]]:
+    """Luma planes, and halved chroma."""
+    luma: list[Float32Array] = []
+    chroma: list[Float32Array] = []
     for crop in crops:
-        planes = split_colours(crop)
-        for kept, sources in ((luma, planes[:1]), (chroma, map(halve, planes[1:]))):
-            for plane in sources:
-                patches = remove_mean(extract_patches(plane))[0]
-                kept.append(patches[generator.permutation(len(patches))[:_PATCHES_PER_CROP]])
-    return np.concatenate(luma), np.concatenate(chroma)
+        first, *others = split_colours(crop)
+        luma.append(first)
+        chroma += map(halve, others)
+    return luma, chroma
+
+
+def _fitted(system: System, planes: list[Float32Array], generator: np.random.Generator) -> System:
+    """Return a system with a lapping and a basis that suit the planes."""
+    system = system.with_lapping(learned_lapping(planes[:: -(-len(planes) // _LAPPED)], system))
+    patches = []
+    for plane in planes:
+        lapped = plane.copy()
+        lap(lapped, system.lapping)
+        rows = remove_mean(extract_patches(lapped))[0]
+        patches.append(rows[generator.permutation(len(rows))[:_PATCHES_PER_CROP]])
+    return system.with_basis(sparse_basis(np.concatenate(patches), system))

@@ -85,4 +85,4 @@ def _examples(
     for planes in coded:
         for measured, quantised in planes[numbers[0] : numbers[-1] + 1]:
             plane, clean = shrunk_plane(quantised, system)
-            yield plane, clean, synthesise_plane(measured, system.synthesis)
+            yield plane, clean, synthesise_plane(measured, system.synthesis, system.lapping)

@@ -14,6 +14,7 @@ from cscodec.kernels.patches import add_patches
 from cscodec.layout import NUM_MEASUREMENTS
 from cscodec.model import System
 from cscodec.parallel import computed_once
+from cscodec.transform.lapping import lap, unlap
 from cscodec.transform.patches import extract_patches
 from cscodec.transform.product import multiplied
 
@@ -57,6 +58,7 @@ def middle_of_cells(quantised: Quantised, system: System) -> Float32Array:
     values = np.ascontiguousarray(quantised.values)
     room = np.empty((1, NUM_MEASUREMENTS), np.float32)
     fill_plane(values, quantised.steps, system.synthesis, room, plane)
+    unlap(plane, system.lapping)
     return plane
 
 
@@ -66,6 +68,7 @@ def into_cells(plane: Float32Array, quantised: Quantised, system: System) -> Flo
     Returns the plane.
     """
     values = np.ascontiguousarray(quantised.values).reshape(-1, NUM_MEASUREMENTS)
+    lap(plane, system.lapping)
     moved = multiplied(extract_patches(plane), system.analysis)
     way_into_cells(
         moved,
@@ -75,4 +78,5 @@ def into_cells(plane: Float32Array, quantised: Quantised, system: System) -> Flo
         quantised.measurements + 1,
     )
     add_patches(plane, multiplied(moved, system.synthesis))
+    unlap(plane, system.lapping)
     return plane

@@ -9,6 +9,7 @@ from cscodec.bitstream.steps import dequantize
 from cscodec.model import System
 from cscodec.restore.cells import Quantised
 from cscodec.sensing.pursuit import omp
+from cscodec.transform.lapping import unlap
 from cscodec.transform.patches import assemble_patches
 from cscodec.transform.product import multiplied
 
@@ -26,7 +27,9 @@ def omp_plane(quantised: Quantised, system: System, sparsity: int) -> Float32Arr
     measured = dequantize(quantised.values, quantised.steps).reshape(rows * columns, -1)
     patches = _pursue(measured, system, quantised.measurements, sparsity)
     patches += measured[:, :1] / np.float32(8)
-    return assemble_patches(patches, (8 * rows, 8 * columns))
+    plane = assemble_patches(patches, (8 * rows, 8 * columns))
+    unlap(plane, system.lapping)
+    return plane
 
 
 def _pursue(

@@ -11,7 +11,13 @@ import numpy.typing as npt
 
 from cscodec.arrays import Float32Array
 from cscodec.layout import NUM_MEASUREMENTS, PATCH_PIXELS, PATCH_SIZE
-from cscodec.transform.patches import assemble_patches, extract_patches, patch_grid
+from cscodec.transform.lapping import lap, unlap
+from cscodec.transform.patches import (
+    assemble_patches,
+    extract_patches,
+    patch_grid,
+    whole_patches,
+)
 from cscodec.transform.product import multiplied
 
 
@@ -42,7 +48,9 @@ def analysis_matrix(basis: Float32Array) -> Float32Array:
     return matrix
 
 
-def analyse_plane(plane: npt.ArrayLike, analysis: Float32Array) -> Float32Array:
+def analyse_plane(
+    plane: npt.ArrayLike, analysis: Float32Array, lapping: Float32Array | None = None
+) -> Float32Array:
     """Take the measurements of a plane.
 
     Parameters
@@ -50,18 +58,27 @@ def analyse_plane(plane: npt.ArrayLike, analysis: Float32Array) -> Float32Array:
     plane : array_like, (H, W)
     analysis : ndarray, (64, 64) float32
         Of :func:`analysis_matrix`.
+    lapping : ndarray, (4, 4) float32, optional
+        Of :func:`cscodec.transform.lapping.lap`.
 
     Returns
     -------
     ndarray, (rows, columns, 64) float32
     """
-    height, width = np.shape(plane)
-    rows, columns = patch_grid((height, width))
-    return multiplied(extract_patches(plane), analysis).reshape(rows, columns, -1)
+    whole = whole_patches(plane)
+    if lapping is not None:
+        whole = whole.copy()  # it may be the caller's
+        lap(whole, lapping)
+    rows, columns = patch_grid((whole.shape[0], whole.shape[1]))
+    return multiplied(extract_patches(whole), analysis).reshape(rows, columns, -1)
 
 
-def synthesise_plane(measurements: Float32Array, synthesis: Float32Array) -> Float32Array:
+def synthesise_plane(
+    measurements: Float32Array, synthesis: Float32Array, lapping: Float32Array | None = None
+) -> Float32Array:
     """Return a plane: inverse of :func:`analyse_plane`, with (8 rows, 8 columns) samples."""
     rows, columns = measurements.shape[:2]
     patches = multiplied(measurements.reshape(rows * columns, -1), synthesis)
-    return assemble_patches(patches, (PATCH_SIZE * rows, PATCH_SIZE * columns))
+    plane = assemble_patches(patches, (PATCH_SIZE * rows, PATCH_SIZE * columns))
+    unlap(plane, lapping)
+    return plane

@@ -39,6 +39,26 @@ def extract_patches(plane: npt.ArrayLike) -> Float32Array:
     InvalidInputError
         If the plane does not have two dimensions or is empty.
     """
+    padded = whole_patches(plane)
+    rows, columns = patch_grid((padded.shape[0], padded.shape[1]))
+    patches = np.empty((rows * columns, PATCH_PIXELS), np.float32)
+    cut_patches(padded, patches)
+    return patches
+
+
+def whole_patches(plane: npt.ArrayLike) -> Float32Array:
+    """Return a plane whose sides are multiples of 8: padded with copies of its edge, if need be.
+
+    Returns
+    -------
+    ndarray, (H', W') float32, C-contiguous
+        The plane itself if it is like that already.
+
+    Raises
+    ------
+    InvalidInputError
+        If the plane does not have two dimensions or is empty.
+    """
     pixels = np.asarray(plane)
     if pixels.ndim != 2 or pixels.size == 0:
         raise InvalidInputError(
@@ -49,10 +69,7 @@ def extract_patches(plane: npt.ArrayLike) -> Float32Array:
     padding = ((0, rows * PATCH_SIZE - height), (0, columns * PATCH_SIZE - width))
     if rows * PATCH_SIZE != height or columns * PATCH_SIZE != width:
         pixels = np.pad(pixels, padding, mode="edge")
-    padded = np.ascontiguousarray(pixels, np.float32)
-    patches = np.empty((rows * columns, PATCH_PIXELS), np.float32)
-    cut_patches(padded, patches)
-    return patches
+    return np.ascontiguousarray(pixels, np.float32)
 
 
 def assemble_patches(patches: npt.ArrayLike, shape: tuple[int, int]) -> Float32Array:
