@@ -84,7 +84,7 @@ def plain_model() -> Model:
 
 @lru_cache(maxsize=1)
 def odd_model() -> Model:
-    """Random tables and filters within what their types and :class:`Model` allow."""
+    """Random tables, filters and lappings within what their types and :class:`Model` allow."""
     generator = np.random.default_rng(7)
     tables = {}
     for name, array in neutral_tables().as_mapping().items():
@@ -95,7 +95,11 @@ def odd_model() -> Model:
         name: generator.integers(-150, 151, filter_shape()).astype(np.int16)
         for name in ("luma", "chroma")
     }
-    return Model("odd", complete_system(2), complete_system(3), tables, filters)
+    luma, chroma = (
+        complete_system(seed).with_lapping(np.linalg.qr(generator.normal(size=(4, 4)))[0])
+        for seed in (2, 3)
+    )
+    return Model("odd", luma, chroma, tables, filters)
 
 
 def split_chunks(data: bytes) -> list[tuple[bytes, bytes]]:

@@ -21,7 +21,8 @@ from cscodec.restore.filters import check_filters
 
 PICTURE = texture(20, 30, 3)
 MODELS = [plain_model(), odd_model()]
-SYSTEM = ("sensing_matrix", "dictionary", "basis")
+SYSTEM = ("sensing_matrix", "dictionary", "basis", "lapping")
+DECIDING = ("basis", "lapping")
 
 
 def saved_with(**changes: np.ndarray | None) -> bytes:
@@ -66,7 +67,7 @@ def changed(model: Model, group: str, name: str) -> Model:
     if group in ("luma", "chroma"):
         system = getattr(model, group)
         array = getattr(system, name).copy()
-        array[3, 5] = np.nextafter(array[3, 5], np.float32(2))
+        array[3, 2] = np.nextafter(array[3, 2], np.float32(2))
         return replace(model, **{group: replace(system, **{name: array})})  # type: ignore[arg-type]
     arrays = getattr(model, group)
     array = arrays[name].copy()
@@ -76,14 +77,17 @@ def changed(model: Model, group: str, name: str) -> Model:
 
 def test_the_id_depends_on_all_that_decides_values_and_on_nothing_else() -> None:
     model = odd_model()
-    deciding = [("luma", "basis"), ("chroma", "basis"), *(("tables", key) for key in model.tables)]
+    deciding = [(group, key) for group in ("luma", "chroma") for key in DECIDING]
+    deciding += [("tables", key) for key in model.tables]
     ids = {changed(model, *place).model_id for place in deciding}
     ids |= {model.model_id, replace(model, tables={}).model_id}
     assert len(ids) == len(deciding) + 2
     assert all(len(model_id) == 8 for model_id in ids)
 
     restoring = [("filters", key) for key in model.filters]
-    restoring += [(group, key) for group in ("luma", "chroma") for key in SYSTEM if key != "basis"]
+    restoring += [
+        (group, key) for group in ("luma", "chroma") for key in SYSTEM if key not in DECIDING
+    ]
     for place in restoring:
         assert changed(model, *place).model_id == model.model_id
     other = replace(model, name="other", metadata={"a": 1}, filters={}, restoration_version=7)
@@ -200,6 +204,9 @@ class TestDamage:
             ("chroma__basis", 1.001 * complete_system(3).basis),
             ("chroma__basis", complete_system(3).basis[:20]),
             ("chroma__basis", np.full((63, 64), np.nan, np.float32)),
+            ("luma__lapping", np.eye(8, dtype=np.float32)),
+            ("luma__lapping", np.ones((4, 4), np.float32)),
+            ("chroma__lapping", np.full((4, 4), np.nan, np.float32)),
             ("luma__other", np.ones(3, np.float32)),
             ("luma__other", np.ones(3, np.int32)),
             ("tables__slots", np.ones((3, 10), np.float32)),
