@@ -10,28 +10,30 @@ from cscodec.kernels.declaration import Array, float32, helper, inline_here, ker
 @kernel
 def turn_borders(
     plane: Annotated[Array, float32["rows", "columns"].out],
-    change: Annotated[Array, float32["half", "half"]],
-    room: Annotated[Array, float32["2 * half", "columns"].out],
+    change: Annotated[Array, float32["half", 4]],
+    differences: Annotated[Array, float32[4, "columns"].out],
 ) -> None:
     """Add to samples what ``change`` makes of their differences across patch borders.
 
     Patches have 2 half samples on each side. Of the ``half`` samples on both sides of a border,
     those at equal distance from it make a difference, the farthest first; what ``change`` makes of
     these is added before the border and subtracted after it. First along rows, then along columns.
+    ``half`` is at most 4; where it is less, the further columns of ``change`` are zero, and so are
+    the further ``differences``, which are room.
     """
     rows, columns = plane.shape
     side = 2 * len(change)
     for y in range(rows):
-        _turn(plane, change, room, y, side, side, columns // side - 1, 0, 1)
+        _turn(plane, change, differences, y, side, side, columns // side - 1, 0, 1)
     for y in range(side, rows, side):
-        _turn(plane, change, room, y, 0, 1, columns, 1, 0)
+        _turn(plane, change, differences, y, 0, 1, columns, 1, 0)
 
 
 @helper
 def _turn(
     plane: Array,
     change: Array,
-    room: Array,
+    differences: Array,
     row: int,
     column: int,
     step: int,
@@ -47,16 +49,16 @@ def _turn(
         before, after = row - down * far, row + down * (far - 1)
         left, right = column - across * far, column + across * (far - 1)
         for n in range(number):
-            room[k, n] = plane[before, left + n * step] - plane[after, right + n * step]
+            differences[k, n] = plane[before, left + n * step] - plane[after, right + n * step]
     for i in range(half):
-        for n in range(number):
-            room[half + i, n] = change[i, 0] * room[0, n]
-        for k in range(1, half):
-            for n in range(number):
-                room[half + i, n] += change[i, k] * room[k, n]
         far = half - i
         before, after = row - down * far, row + down * (far - 1)
         left, right = column - across * far, column + across * (far - 1)
         for n in range(number):
-            plane[before, left + n * step] += room[half + i, n]
-            plane[after, right + n * step] -= room[half + i, n]
+            # A sum of four at a time: of any number, it would be slow.
+            added = change[i, 0] * differences[0, n]
+            added += change[i, 1] * differences[1, n]
+            added += change[i, 2] * differences[2, n]
+            added += change[i, 3] * differences[3, n]
+            plane[before, left + n * step] += added
+            plane[after, right + n * step] -= added

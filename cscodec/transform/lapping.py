@@ -47,10 +47,11 @@ def turn(plane: Float32Array, matrix: Float32Array) -> None:
     ----------
     plane : ndarray, (H, W) float32, C-contiguous
         H and W are multiples of 2n.
-    matrix : ndarray, (n, n) float32
+    matrix : ndarray, (n, n) float32, n <= 4
         For patches of 2n samples each way.
     """
     # Differences d become d + 2c if c is added before the border and subtracted after it.
-    change = (matrix - np.eye(len(matrix), dtype=np.float32)) / np.float32(2)
-    room = np.empty((2 * len(matrix), plane.shape[1]), np.float32)
-    turn_borders(plane, np.ascontiguousarray(change), room)
+    half = len(matrix)
+    change = np.zeros((half, HALF_PATCH), np.float32)
+    change[:, :half] = (matrix - np.eye(half, dtype=np.float32)) / np.float32(2)
+    turn_borders(plane, change, np.zeros((HALF_PATCH, plane.shape[1]), np.float32))
