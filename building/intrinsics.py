@@ -373,10 +373,6 @@ def learn(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     change = builder.add(change, vector([1 << 13] * LANES))
     change = builder.ashr(change, vector([14] * LANES))
     low, high = vector([-WEIGHT_LIMIT] * LANES), vector([WEIGHT_LIMIT] * LANES)
-    for row in (first, second):
-        place = _row(builder, weights, row, vector)
-        moved = builder.add(builder.load(place, align=4), change)
-        builder.store(_clamped(builder, moved, low, high), place, align=4)
     for place in _slot_places(context, builder, signature, arguments, slots, 4):
         slot = builder.load(place)
         seen, chance = builder.and_(slot, _INT32(1023)), builder.lshr(slot, _INT32(10))
@@ -390,6 +386,10 @@ def learn(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         fresh = builder.zext(builder.icmp_unsigned("<", seen, _INT32(SLOT_LIMIT)), _INT32)
         moved = builder.or_(builder.shl(chance, _INT32(10)), builder.add(seen, fresh))
         builder.store(moved, place)
+    for row in (first, second):
+        place = _row(builder, weights, row, vector)
+        moved = builder.add(builder.load(place, align=4), change)
+        builder.store(_clamped(builder, moved, low, high), place, align=4)
     return context.get_dummy_value()
 
 

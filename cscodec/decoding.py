@@ -7,6 +7,7 @@ the other, and no more than that is held, however high the picture is.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -146,10 +147,12 @@ class DecodingJob:
             for wanted, length in zip((rows, columns), self.header.tile_grid, strict=True)
         )
         num_columns = self.header.tile_grid[1]
-        values = parallel_map(
-            self._values,
-            (row * num_columns + column for row in high for column in wide),
-            self.workers,
+        tiles = [row * num_columns + column for row in high for column in wide]
+        # Means alone are decoded so soon that threads would wait for one another: some at once.
+        each = 4 if self.restoration.reduction == PATCH_SIZE else 1
+        runs = (tiles[i : i + each] for i in range(0, len(tiles), each))
+        values = itertools.chain.from_iterable(
+            parallel_map(lambda run: [self._values(tile) for tile in run], runs, self.workers)
         )
         ending = {group.stop - 1: group for group in groups}
         decoded: dict[tuple[int, int], list[Values]] = {}

@@ -196,7 +196,7 @@ def _coded_means(coder: Coder, weights: Array, wanted: Array) -> Values:
     """Code the means of a plane; return them in a frame of zeros."""
     rows, columns = wanted.shape
     means = np.zeros((rows + 2, columns + 2), np.int16)
-    code_means(coder, weights, means, wanted, np.zeros(means.shape, np.int64))
+    code_means(coder, weights, means, wanted, np.zeros((2, columns + 2), np.int64))
     return means
 
 

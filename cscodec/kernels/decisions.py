@@ -58,6 +58,21 @@ def probability_of(coder: Coder, contexts: Any, first: Integer, second: Integer)
 
 
 @helper
+def learn_from(
+    coder: Coder,
+    contexts: Any,
+    first: Integer,
+    second: Integer,
+    probability: Integer,
+    bit: Integer,
+) -> None:
+    """Learn from a decision of known probability."""
+    inline_here()
+    error = (bit << 16) - probability
+    learn(RECIPROCAL, coder.slots, coder.weights, coder.logits, contexts, first, second, error)
+
+
+@helper
 def settle(
     coder: Coder,
     contexts: Any,
@@ -69,8 +84,7 @@ def settle(
     """Code a decision of known probability, and learn from it."""
     inline_here()
     bit = code_bit(coder.registers, coder.data, coder.decoding, probability, bit)
-    error = (bit << 16) - probability
-    learn(RECIPROCAL, coder.slots, coder.weights, coder.logits, contexts, first, second, error)
+    learn_from(coder, contexts, first, second, probability, bit)
     return bit
 
 

@@ -17,6 +17,7 @@ from cscodec.kernels.decisions import (
     bit_length,
     clipped,
     half_octaves,
+    learn_from,
     probability_of,
     sign_class,
 )
@@ -30,7 +31,6 @@ from cscodec.kernels.declaration import (
     int64,
     kernel,
 )
-from cscodec.kernels.mixing import RECIPROCAL, learn
 from cscodec.kernels.range_coder import FAILED, Registers, code_next, loaded, store
 from cscodec.kernels.slots import SET_MEAN, SET_MEAN_BIN, SET_OTHER, slot
 from cscodec.layout import MAX_VALUE
@@ -85,17 +85,19 @@ def _predict(means: Array, weights: Array, residuals: Array, r: Integer, c: Inte
         + abs(north - north_east)
         + ((abs(west - west_west) + abs(north - north_north)) >> 1)
     )
+    here, above = r & 1, (r - 1) & 1
     around = (
-        2 * abs(residuals[r, c - 1])
-        + 2 * abs(residuals[r - 1, c])
-        + abs(residuals[r - 1, c + 1])
-        + abs(residuals[r - 1, c - 1])
+        2 * abs(residuals[here, c - 1])
+        + 2 * abs(residuals[above, c])
+        + abs(residuals[above, c + 1])
+        + abs(residuals[above, c - 1])
     )
     # A second opinion: the median of W, N and the plane W + N - NW through them.
     low, high = min(west, north), max(west, north)
     difference = 16 * min(max(west + north - north_west, low), high) - fine
     size = abs(difference)
-    level = 0 if size < 6 else 1 if size < 16 else 2 if size < 48 else 3 if size < 128 else 4
+    level = np.int64(size >= 6) + np.int64(size >= 16) + np.int64(size >= 48)
+    level += np.int64(size >= 128)
     return _Prediction(
         mean,
         fine - 16 * mean,
@@ -103,8 +105,8 @@ def _predict(means: Array, weights: Array, residuals: Array, r: Integer, c: Inte
         around,
         min(half_octaves(around), 11),
         4 + level if difference > 0 else 4 - level,
-        residuals[r, c - 1],
-        residuals[r - 1, c],
+        residuals[here, c - 1],
+        residuals[above, c],
     )
 
 
@@ -121,8 +123,7 @@ def _decide(
     inline_here()
     probability = probability_of(coder, contexts, first, second)
     bit, registers = code_next(registers, coder.data, coder.decoding, probability, bit)
-    error = (bit << 16) - probability
-    learn(RECIPROCAL, coder.slots, coder.weights, coder.logits, contexts, first, second, error)
+    learn_from(coder, contexts, first, second, probability, bit)
     return bit, registers
 
 
@@ -140,10 +141,15 @@ def _code_length(
     )
     reached: Integer = 0
     while True:
+        first = SET_MEAN + reached
+        probability = probability_of(coder, contexts, first, second)
         longer = np.int64(length > reached)
-        longer, registers = _decide(coder, registers, contexts, SET_MEAN + reached, second, longer)
+        longer, registers = code_next(registers, coder.data, coder.decoding, probability, longer)
+        # Learned where it is known: a processor that foresees the way need not wait for the bit.
         if not longer:
+            learn_from(coder, contexts, first, second, probability, 0)
             break
+        learn_from(coder, contexts, first, second, probability, 1)
         reached += 1
         if reached == _MOST_BITS:
             break
@@ -194,7 +200,7 @@ def code_means(
     weights: Annotated[Array, int32[6]],
     means: Annotated[Array, int16["rows + 2", "columns + 2"].out],
     wanted: Annotated[Array, int32["rows", "columns"]],
-    residuals: Annotated[Array, int64["rows + 2", "columns + 2"].out],
+    residuals: Annotated[Array, int64[2, "columns + 2"].out],
 ) -> None:
     """Code layer 0, the patch means, as residuals of a linear prediction.
 
@@ -208,7 +214,7 @@ def code_means(
     wanted
         What the encoder wants, in 1/256 of a step.
     residuals
-        Zeros, and room.
+        Zeros: room for those of this row and the last.
     """
     registers = loaded(coder.registers)
     rows = means.shape[0] - 2
@@ -220,7 +226,7 @@ def code_means(
             if not coder.decoding:
                 residual = ((np.int64(wanted[r - 1, c - 1]) + 128) >> 8) - known.mean
             residual, registers = _code_residual(coder, registers, known, residual)
-            residuals[r, c] = residual
+            residuals[r & 1, c] = residual
             value = known.mean + residual
             if abs(value) > MAX_VALUE:
                 coder.registers[FAILED] = 1
