@@ -260,9 +260,9 @@ class DecodingJob:
                 measurements=self.restoration.measurements,
             )
             samples = self._samples(quantised, number)
+            if not self._is_doubled(number):  # a patch has all the samples that it covers
+                return samples, (unit * (top - first_row), unit * (left - first_column))
             y, x = patch * (top - first_row), patch * (left - first_column)
-            if not self._is_doubled(number):
-                return samples, (y, x)
             # Samples beyond the picture's edge are padding, not picture.
             total_rows, total_columns = -(-self.height // 2), -(-self.width // 2)
             samples = samples[

@@ -21,6 +21,7 @@ from cscodec.restore.cells import Quantised, middle_of_cells
 from cscodec.restore.filters import filters_for
 from cscodec.restore.planes import restore_plane
 from cscodec.sensing.pursuit import omp_reference
+from cscodec.transform.measure import analyse_plane
 from cscodec.transform.patches import assemble_patches, extract_patches
 
 Plane = npt.NDArray[np.float32]
@@ -49,7 +50,7 @@ def quantised(
 
 
 def assert_in_cells(restored: Plane, quantised: Quantised, system: System) -> None:
-    coefficients = extract_patches(restored) @ system.analysis
+    coefficients = analyse_plane(restored, system.analysis, system.lapping).reshape(-1, 64)
     values = quantised.values.reshape(-1, 64)[:, : quantised.measurements + 1].astype(float)
     half = np.where(values == 0, quantised.zero_cell, 0.5)
     half[:, 0] = 0.5
