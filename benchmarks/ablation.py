@@ -27,6 +27,7 @@ from ablation_models import (
     relearn,
     states_without_predictors,
     training_crops,
+    unlapped,
 )
 from ablation_page import page
 from ablation_patches import PATCHES, measure_patched
@@ -71,6 +72,9 @@ def variants(model: Model, crops: Sequence[Pixels]) -> list[Variant]:
         Variant("effort 0", "search", "plain rounding", model, {"effort": 0}),
         *coders(model),
         *coders_learned_anew(own, crops),
+        Variant(
+            "unlapped", "lapping", "patches measured as they are", unlapped(model, crops), **ALONE
+        ),
         *(Variant(name, "basis", name, basis, **ALONE) for name, basis in bases.items()),
         Variant("one segment", "layers", "one segment per tile", model, one_segment=True),
         Variant(

@@ -13,11 +13,13 @@ import numpy.typing as npt
 from cscodec.bitstream.tables import neutral_tables
 from cscodec.encoding import measure_colours
 from cscodec.images import luma, read_picture
+from cscodec.learning.basis import sparse_basis
 from cscodec.learning.corpus import list_pictures, split_pictures
 from cscodec.learning.filters import train_filters
 from cscodec.learning.priors import train_states, train_tables
 from cscodec.model import Model, System
 from cscodec.sensing.averages import cosine_basis
+from cscodec.transform.lapping import lap
 from cscodec.transform.patches import extract_patches, remove_mean
 
 CROP_SIDE = 384
@@ -28,7 +30,7 @@ Array = npt.NDArray[Any]
 
 def other_bases(system: System, crops: Sequence[Pixels]) -> dict[str, Array]:
     """Orthonormal bases to quantise in, (63, 64), by falling energy."""
-    patches = zero_mean_patches(crops)
+    patches = zero_mean_patches(crops, system)
     axes = np.linalg.eigh(patches.T @ patches)[1].T[1:]  # without the constant
     bases = {
         "singular vectors of Ψ": System.from_matrices(
@@ -62,9 +64,18 @@ def states_without_predictors(model: Model, crops: Sequence[Pixels]) -> dict[str
     return tables
 
 
-def zero_mean_patches(crops: Sequence[Pixels]) -> Array:
-    """Patches of gray pictures, (n, 64)."""
-    patches = np.concatenate([extract_patches(crop.astype(np.float32)) for crop in crops])
+def unlapped(model: Model, crops: Sequence[Pixels]) -> Model:
+    """Return the model with luma patches measured as they are, and what fits that."""
+    plain = replace(model, luma=replace(model.luma, lapping=None))
+    return relearn(plain, sparse_basis(zero_mean_patches(crops, plain.luma), plain.luma), crops)
+
+
+def zero_mean_patches(crops: Sequence[Pixels], system: System) -> Array:
+    """Patches of gray pictures as a system laps them, (n, 64)."""
+    planes = [crop.astype(np.float32) for crop in crops]
+    for plane in planes:
+        lap(plane, system.lapping)
+    patches = np.concatenate([extract_patches(plane) for plane in planes])
     return remove_mean(patches)[0].astype(np.float64)
 
 

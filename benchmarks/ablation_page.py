@@ -79,6 +79,9 @@ signs about half each; learned predictors of means are no better than the neutra
 state of slots and weights is soon made up for by adapting. Mixing pays because its weights learn:
 fixed and equal ones do worse than the first context, measurement and expected magnitude, alone.
 
+**Lapping.** What patches share with their neighbours is taken out before they are measured
+([decision 0023](decisions/0023-patches-lapped-over-each-other.md)).
+
 **Basis.** All bases hold the same 63 numbers; what differs is how many of these are large
 ([decision 0001](decisions/0001-quantise-in-a-sparse-basis.md)). Learning one from photographs leads
 to something as good as cosines and no better.

@@ -82,6 +82,7 @@ def _texture_factor(picture: PictureRows, model: Model) -> float:
     for row in middles:
         colours = without_alpha(picture[PATCH_SIZE * row : PATCH_SIZE * (row + 1)])
         luma = split_colours(colours)[0]
+        # Not lapped: a row of patches has nothing above and below.
         texture = np.rint(analyse_plane(luma, model.luma.analysis)[..., 1:]).astype(np.int64)
         faint += int(np.count_nonzero(abs(texture) >= _FAINT))
         strong += int(np.count_nonzero((texture**2).sum(axis=-1) >= _STRONG**2))
