@@ -42,6 +42,7 @@ from cscodec.quality import step_for_picture
 from cscodec.rate_control import file_for_target
 from cscodec.restore.reduced import MEASUREMENTS_FOR
 from cscodec.rows import PictureRows, release_pages
+from cscodec.texture import lies_on_grid
 from cscodec.transform.colour import without_alpha
 
 
@@ -153,7 +154,7 @@ def encode(
     picture = PictureRows(given.pixels)
     alpha = pack_alpha(_alpha_of(picture)) if picture.num_channels in (2, 4) else None
     extras = Extras(alpha, given.icc_profile, given.exif, given.xmp)
-    settings = Settings(tune, subsampling, effort, measurements)
+    settings = Settings(tune, subsampling, effort, measurements, lies_on_grid(picture, chosen))
     job = EncodingJob(picture, chosen, settings, extras, workers)
     num_pixels = picture.shape[0] * picture.shape[1]
     if not aims:

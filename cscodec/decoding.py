@@ -73,6 +73,8 @@ class DecodingJob:
         self.started = time.monotonic()
         self.header = parts.header
         self.segments = parts.segments
+        if parts.header.unlapped:
+            model = model.unlapped
         self.systems = (model.luma, model.chroma)
         self.tables = model.coder_tables
         check_filters(model.filters)

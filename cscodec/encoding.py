@@ -85,12 +85,15 @@ class Settings:
         0: values are rounded. 1: they are chosen by rate and distortion.
     measurements : int
         Per patch beside the mean.
+    unlapped : bool
+        Whether patches are measured as they are, though the model laps.
     """
 
     tune: Tune
     subsampling: Subsampling
     effort: int
     measurements: int
+    unlapped: bool = False
 
 
 class EncodingJob:
@@ -140,6 +143,7 @@ class EncodingJob:
             chroma_tilt_code=round(TILT_UNIT * tuning.tilts[1]),
             zero_cell=round(64 * (ZERO_CELL if self.settings.effort > 0 else ROUNDED_CELL)),
             model_id=self.model.model_id,
+            unlapped=self.settings.unlapped,
         )
 
     def file(self, code: int, *, keep: bool = False) -> bytes:
@@ -168,9 +172,10 @@ class EncodingJob:
         """Measurements of the tiles in the orthonormal basis: per plane (rows, columns, 64)."""
         if full_chroma in self.kept:
             return self.kept[full_chroma]
+        model = self.model.unlapped if self.settings.unlapped else self.model
         measured = parallel_map(
             lambda tile: measure_colours(
-                tile.colours, self.model, full_chroma=full_chroma, part=tile.part
+                tile.colours, model, full_chroma=full_chroma, part=tile.part
             ),
             self.tiles(),
             self.workers,

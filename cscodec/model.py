@@ -175,6 +175,12 @@ class Model:
         return digest.digest()[:MODEL_ID_BYTES]
 
     @computed_once
+    def unlapped(self) -> Model:
+        """The same model for files whose patches are not lapped; its id is another."""
+        luma, chroma = (replace(system, lapping=None) for system in (self.luma, self.chroma))
+        return replace(self, luma=luma, chroma=chroma)
+
+    @computed_once
     def coder_tables(self) -> CoderTables:
         """What the entropy coder starts from.
 

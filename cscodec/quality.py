@@ -12,18 +12,16 @@ import numpy as np
 from cscodec.bitstream.steps import MIN_STEP
 from cscodec.choices import Tune
 from cscodec.errors import InvalidInputError
-from cscodec.layout import NUM_MEASUREMENTS, PATCH_SIZE
+from cscodec.layout import NUM_MEASUREMENTS
 from cscodec.model import Model
 from cscodec.rows import PictureRows
-from cscodec.transform.colour import split_colours, without_alpha
+from cscodec.texture import sampled_luma
 from cscodec.transform.measure import analyse_plane
-from cscodec.transform.patches import patch_grid
 
 _STEP_AT_50 = 36.0
 _STEP_AT_100 = 0.5
 _STEP_AT_0 = 225.0
 
-_SAMPLED_ROWS = 16  #: of patches, of which a picture's texture is seen
 #: Measurements from here on are texture; patches whose measurements have this norm hide errors.
 _FAINT, _STRONG = 3, 96
 #: The step at a SSIMULACRA2 of 70 in parts of that at quality 75: docs/decisions/0022.
@@ -76,17 +74,13 @@ def _texture_factor(picture: PictureRows, model: Model) -> float:
 
     Counted in integers, so that the file is the same on every machine.
     """
-    rows, columns = patch_grid(picture.shape[:2])
-    middles = {(2 * k + 1) * rows // (2 * _SAMPLED_ROWS) for k in range(_SAMPLED_ROWS)}
-    faint = strong = 0
-    for row in middles:
-        colours = without_alpha(picture[PATCH_SIZE * row : PATCH_SIZE * (row + 1)])
-        luma = split_colours(colours)[0]
+    faint = strong = patches = 0
+    for luma in sampled_luma(picture):
         # Not lapped: a row of patches has nothing above and below.
         texture = np.rint(analyse_plane(luma, model.luma.analysis)[..., 1:]).astype(np.int64)
         faint += int(np.count_nonzero(abs(texture) >= _FAINT))
         strong += int(np.count_nonzero((texture**2).sum(axis=-1) >= _STRONG**2))
-    patches = len(middles) * columns
+        patches += texture.shape[1]
     faint_share = faint / (patches * (NUM_MEASUREMENTS - 1))
     factor = _PLAIN_FACTOR + _FAINT_FACTOR * faint_share + _STRONG_FACTOR * (strong / patches)
     return min(max(factor, _LEAST_FACTOR), _MOST_FACTOR)

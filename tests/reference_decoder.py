@@ -173,7 +173,7 @@ def read_header(payload: bytes) -> Header:
     ):
         if not low <= value <= high:
             raise FormatError("a field of the header is out of range")
-    if header.flags & 0xF0 or (header.flags & 1 and header.channels < 3):
+    if header.flags & 0xE0 or (header.flags & 1 and header.channels < 3):
         raise FormatError("flags")
     return header
 

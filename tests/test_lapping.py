@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from PIL import Image
 from strategies import Pixels, complete_system, odd_model, plain_model, sample, texture
 
 import cscodec
@@ -158,3 +160,41 @@ def test_the_photo_model_laps_and_the_papers_does_not() -> None:
     """The paper measures patches as they are."""
     assert load_model("photo").luma.lapping is not None
     assert load_model("paper-m20").luma.lapping is None
+
+
+def as_jpeg(pixels: Pixels, quality: int) -> Pixels:
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "JPEG", quality=quality)
+    return np.asarray(Image.open(stream))
+
+
+@pytest.mark.parametrize(("quality", "unlapped"), [(60, True), (80, True), (None, False)])
+def test_what_was_a_jpeg_file_is_coded_on_its_grid(
+    part: Pixels, quality: int | None, unlapped: bool
+) -> None:
+    pixels = part if quality is None else as_jpeg(part, quality)
+    data = cscodec.encode(pixels, step=12, tune="psnr")
+    assert unpack(data).header.unlapped is unlapped
+    if unlapped:
+        photo = load_model("photo")
+        lapped = EncodingJob(
+            PictureRows(pixels), photo, Settings("psnr", "auto", 1, 63), Extras(), 1
+        ).file(unpack(data).header.step_code)
+        assert not unpack(lapped).header.unlapped
+        assert len(data) < len(lapped)
+        assert psnr_db(pixels, cscodec.decode(data)) > psnr_db(pixels, cscodec.decode(lapped))
+
+
+def test_files_that_are_not_lapped_need_no_lapping_model() -> None:
+    """The flag says for a model that laps what a model without a lapping says by itself."""
+    pixels, laps = texture(40, 60, 3), odd_model()
+    never = laps.unlapped
+    settings = Settings("visual", "auto", 1, 63, unlapped=True)
+    data = EncodingJob(PictureRows(pixels), laps, settings, Extras(), 1).file(640)
+    other = EncodingJob(PictureRows(pixels), never, settings, Extras(), 1).file(640)
+    assert unpack(data).segments == unpack(other).segments
+    for decoder in ("linear", "refine"):
+        np.testing.assert_array_equal(
+            cscodec.decode(data, decoder=decoder, model=laps),
+            cscodec.decode(other, decoder=decoder, model=never),
+        )

@@ -30,6 +30,7 @@ _CODING = _BASE | {"rows", "transform", "bitstream", "model"}
 _RESTORING = _CODING | {"sensing", "restore"}
 _CORE = _RESTORING | {
     "arguments",
+    "texture",
     "quality",
     "encoding",
     "decoding",
@@ -56,7 +57,8 @@ ALLOWED: dict[str, set[str]] = {
     "model": _BASE - {"choices", "kernels"} | {"locations", "transform", "bitstream"},
     "sensing": _BASE | {"transform"},
     "restore": _CODING | {"sensing"},
-    "quality": _CODING,
+    "texture": _CODING,
+    "quality": _CODING | {"texture"},
     "encoding": _CODING,
     "decoding": _RESTORING,
     "rate_control": {"errors", "bitstream"},

@@ -52,7 +52,8 @@ _FLAG_FULL_CHROMA = 1  # chroma planes are not subsampled
 _FLAG_ICC = 2
 _FLAG_EXIF = 4
 _FLAG_XMP = 8
-_KNOWN_FLAGS = _FLAG_FULL_CHROMA | _FLAG_ICC | _FLAG_EXIF | _FLAG_XMP
+_FLAG_UNLAPPED = 16  # patches are not lapped, though the model laps
+_KNOWN_FLAGS = _FLAG_FULL_CHROMA | _FLAG_ICC | _FLAG_EXIF | _FLAG_XMP | _FLAG_UNLAPPED
 
 MAX_UNKNOWN_CHUNKS = 1000
 # A file that goes on beyond this is none of ours. Noise at the finest step, coded with tables that
@@ -88,6 +89,8 @@ class Header:
         How far from zero a measurement quantised to zero may lie, in 1/64 of a step.
     model_id : bytes
     coder_id : int
+    unlapped : bool
+        Whether patches were measured as they are, whatever the model's lapping.
     """
 
     width: int
@@ -102,6 +105,7 @@ class Header:
     zero_cell: int
     model_id: bytes
     coder_id: int = CODER_ID
+    unlapped: bool = False
 
     @property
     def num_colours(self) -> int:
@@ -207,7 +211,7 @@ def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None
         The segments, in place of the container's: each is asked for once, and need not be kept.
     """
     header = container.header
-    flags = _FLAG_FULL_CHROMA if header.full_chroma else 0
+    flags = _FLAG_FULL_CHROMA * header.full_chroma | _FLAG_UNLAPPED * header.unlapped
     tail = []
     for kind, flag, payload in (
         (ALPHA_CHUNK, 0, container.alpha),
@@ -418,12 +422,11 @@ def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
             f"the header claims {width} x {height} pixels; the limit is {max_pixels} "
             "(raise max_pixels or --max-pixels if you trust the file)"
         )
-    full_chroma = bool(flags & _FLAG_FULL_CHROMA)
     header = Header(
         width,
         height,
         channels,
-        full_chroma,
+        bool(flags & _FLAG_FULL_CHROMA),
         measurements,
         step_code,
         chroma_step_code,
@@ -432,6 +435,7 @@ def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
         zero_cell,
         model_id,
         coder_id,
+        bool(flags & _FLAG_UNLAPPED),
     )
     return header, flags
 
