@@ -84,7 +84,7 @@ def test_variants_learn_what_they_change(models: Any, gray_photo: np.ndarray) ->
     model = load_model("photo")
     crop = np.ascontiguousarray(gray_photo[100:228, 200:328])
     for basis in models.other_bases(model.luma, [crop]).values():
-        energies = np.square(models.zero_mean_patches([crop]) @ basis.T).sum(axis=0)
+        energies = np.square(models.zero_mean_patches([crop], model.luma) @ basis.T).sum(axis=0)
         assert (np.diff(energies) <= 1e-6 * energies[0]).all()
         np.testing.assert_allclose(basis @ basis.T, np.eye(63), atol=1e-4)
         np.testing.assert_allclose(basis.sum(axis=1), 0, atol=1e-4)
