@@ -42,7 +42,7 @@ from cscodec.quality import step_for_picture
 from cscodec.rate_control import file_for_target
 from cscodec.restore.reduced import MEASUREMENTS_FOR
 from cscodec.rows import PictureRows, release_pages
-from cscodec.texture import lies_on_grid
+from cscodec.texture import Sample, lies_on_grid
 from cscodec.transform.colour import without_alpha
 
 
@@ -154,12 +154,13 @@ def encode(
     picture = PictureRows(given.pixels)
     alpha = pack_alpha(_alpha_of(picture)) if picture.num_channels in (2, 4) else None
     extras = Extras(alpha, given.icc_profile, given.exif, given.xmp)
-    settings = Settings(tune, subsampling, effort, measurements, lies_on_grid(picture, chosen))
+    sample = Sample(picture)
+    settings = Settings(tune, subsampling, effort, measurements, lies_on_grid(sample, chosen))
     job = EncodingJob(picture, chosen, settings, extras, workers)
     num_pixels = picture.shape[0] * picture.shape[1]
     if not aims:
         if code is None:
-            code = step_code(step_for_picture(quality, picture, chosen, tune))
+            code = step_code(step_for_picture(quality, sample, chosen, tune))
         return job.file(code)
 
     def file_at(code: int) -> bytes:

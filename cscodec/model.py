@@ -84,9 +84,7 @@ class System:
         InvalidModelError
             If the rows are not orthonormal or do not span the same space.
         """
-        system = replace(self, basis=_frozen(np.asarray(basis)))
-        _check_system(system)
-        return system
+        return self._with(basis=_frozen(np.asarray(basis)))
 
     def with_lapping(self, lapping: npt.ArrayLike) -> System:
         """Return the same system with its patches lapped.
@@ -96,7 +94,10 @@ class System:
         InvalidModelError
             If the matrix is not orthogonal, or not (4, 4).
         """
-        system = replace(self, lapping=_frozen(np.asarray(lapping)))
+        return self._with(lapping=_frozen(np.asarray(lapping)))
+
+    def _with(self, **changes: Float32Array) -> System:
+        system = replace(self, **changes)
         _check_system(system)
         return system
 
@@ -231,16 +232,14 @@ class Model:
             version = int(record["restoration_version"])
             systems = []
             for channel in ("luma", "chroma"):
-                system = System(
-                    *(
-                        _frozen(arrays.pop(f"{channel}.{key}"))
-                        for key in ("sensing_matrix", "dictionary", "basis")
-                    )
-                )
-                _check_system(system)
+                matrices = [
+                    _frozen(arrays.pop(f"{channel}.{key}"))
+                    for key in ("sensing_matrix", "dictionary", "basis")
+                ]
                 if (lapping := arrays.pop(f"{channel}.lapping", None)) is not None:
-                    system = system.with_lapping(lapping)
-                systems.append(system)
+                    matrices.append(_frozen(lapping))
+                systems.append(System(*matrices))
+                _check_system(systems[-1])
             groups: dict[str, dict[str, npt.NDArray[Any]]] = {"tables": {}, "filters": {}}
             for key, value in arrays.items():
                 group, _, member = key.partition(".")

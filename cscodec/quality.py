@@ -14,8 +14,7 @@ from cscodec.choices import Tune
 from cscodec.errors import InvalidInputError
 from cscodec.layout import NUM_MEASUREMENTS
 from cscodec.model import Model
-from cscodec.rows import PictureRows
-from cscodec.texture import sampled_luma
+from cscodec.texture import Sample
 from cscodec.transform.measure import analyse_plane
 
 _STEP_AT_50 = 36.0
@@ -48,15 +47,15 @@ def step_for_quality(quality: float) -> float:
     return 50 * _STEP_AT_50 / (quality + offset * (1 - quality / 50))
 
 
-def step_for_picture(quality: float, picture: PictureRows, model: Model, tune: Tune) -> float:
+def step_for_picture(quality: float, sample: Sample, model: Model, tune: Tune) -> float:
     """Return the step Δ at which a picture has a quality.
 
     Parameters
     ----------
     quality : float
         0..100.
-    picture : PictureRows
-        Some of its rows are read.
+    sample : Sample
+        Of the picture.
     tune : {"visual", "psnr"}
         For "psnr", the step is the same for all pictures: that of :func:`step_for_quality`.
 
@@ -66,16 +65,16 @@ def step_for_picture(quality: float, picture: PictureRows, model: Model, tune: T
         If the quality is outside 0..100.
     """
     step = step_for_quality(quality)
-    return step if tune == "psnr" else max(MIN_STEP, step * _texture_factor(picture, model))
+    return step if tune == "psnr" else max(MIN_STEP, step * _texture_factor(sample, model))
 
 
-def _texture_factor(picture: PictureRows, model: Model) -> float:
+def _texture_factor(sample: Sample, model: Model) -> float:
     """What a picture's texture makes of the step.
 
     Counted in integers, so that the file is the same on every machine.
     """
     faint = strong = patches = 0
-    for luma in sampled_luma(picture):
+    for luma in sample.luma:
         # Not lapped: a row of patches has nothing above and below.
         texture = np.rint(analyse_plane(luma, model.luma.analysis)[..., 1:]).astype(np.int64)
         faint += int(np.count_nonzero(abs(texture) >= _FAINT))

@@ -7,6 +7,7 @@ import numpy as np
 from cscodec.arrays import Float32Array
 from cscodec.layout import PATCH_SIZE
 from cscodec.model import Model
+from cscodec.parallel import computed_once
 from cscodec.rows import PictureRows
 from cscodec.transform.colour import split_colours, without_alpha
 from cscodec.transform.measure import analyse_plane
@@ -18,19 +19,23 @@ _SAMPLED_ROWS = 16  #: of patches
 _NOT_ZERO, _SHARE_ON_GRID = 2, 0.8
 
 
-def sampled_luma(picture: PictureRows) -> list[Float32Array]:
-    """Return luma of some rows of patches, spread evenly: (8, W) each, or less at the edge."""
-    rows, _ = patch_grid(picture.shape[:2])
-    middles = {(2 * k + 1) * rows // (2 * _SAMPLED_ROWS) for k in range(_SAMPLED_ROWS)}
+class Sample:
+    """Some rows of patches of a picture, spread evenly; read when they are first asked for."""
 
-    def luma(row: int) -> Float32Array:
-        colours = without_alpha(picture[PATCH_SIZE * row : PATCH_SIZE * (row + 1)])
-        return split_colours(colours)[0]
+    def __init__(self, picture: PictureRows) -> None:
+        self.picture = picture
 
-    return [luma(row) for row in sorted(middles)]
+    @computed_once
+    def luma(self) -> list[Float32Array]:
+        """Their luma: (8, W) each, or less at the edge."""
+        rows, _ = patch_grid(self.picture.shape[:2])
+        middles = {(2 * k + 1) * rows // (2 * _SAMPLED_ROWS) for k in range(_SAMPLED_ROWS)}
+        tops = (PATCH_SIZE * row for row in sorted(middles))
+        strips = (self.picture[top : top + PATCH_SIZE] for top in tops)
+        return [split_colours(without_alpha(strip))[0] for strip in strips]
 
 
-def lies_on_grid(picture: PictureRows, model: Model) -> bool:
+def lies_on_grid(sample: Sample, model: Model) -> bool:
     """Whether a picture was a JPEG file once, and shows it: it is coded best on its own grid.
 
     Counted in integers, so that the file is the same on every machine.
@@ -39,10 +44,9 @@ def lies_on_grid(picture: PictureRows, model: Model) -> bool:
     lapping = model.luma.lapping
     if lapping is None:
         return False
-    rows = sampled_luma(picture)
 
     def not_zero(lapping: Float32Array | None) -> int:
-        measured = [analyse_plane(luma, model.luma.analysis, lapping)[..., 1:] for luma in rows]
-        return sum(int(np.count_nonzero(np.rint(abs(one)) >= _NOT_ZERO)) for one in measured)
+        planes = (analyse_plane(luma, model.luma.analysis, lapping) for luma in sample.luma)
+        return sum(int(np.count_nonzero(np.rint(abs(p[..., 1:])) >= _NOT_ZERO)) for p in planes)
 
     return not_zero(None) < _SHARE_ON_GRID * not_zero(lapping)
