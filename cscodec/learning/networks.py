@@ -21,6 +21,7 @@ _ITERATIONS = 6000  # most of them; small sets take fewer
 _LEAST_ITERATIONS = 300
 _PASSES = 20  # most, over all patches
 _RATE = 2e-2  # of learning, at its height
+_MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
 _WARM_UP = 0.1  # of the iterations
 
 #: What the coder's integers can hold.
@@ -139,19 +140,20 @@ def _train(
         weights = parameters[name][:-1]
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
     flat = parameters["flat"]
-    weighted = slice(0, len(flat) - parameters["above"].size)
+    held = flat[: -parameters["above"].size]  # what the coder has room for
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
     iterations = np.clip(_PASSES * len(own) // _BATCH, _LEAST_ITERATIONS, _ITERATIONS)
     for done in range(iterations):
         patches = generator.integers(len(own), size=_BATCH)
-        inputs = network_inputs(values[patches][:, columns], signed)
-        _, gradient = loss_and_gradient(parameters, inputs, own[patches])
-        mean += 0.1 * (gradient - mean)
-        square += 0.001 * (gradient * gradient - square)
-        correction = np.sqrt(1 - 0.999 ** (done + 1)) / (1 - 0.9 ** (done + 1))
+        turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures
+        inputs = network_inputs(turn * values[patches][:, columns], signed)
+        _, gradient = loss_and_gradient(parameters, inputs, turn * own[patches])
+        mean += (1 - _MEMORY) * (gradient - mean)
+        square += (1 - _SQUARES_MEMORY) * (gradient * gradient - square)
+        correction = np.sqrt(1 - _SQUARES_MEMORY ** (done + 1)) / (1 - _MEMORY ** (done + 1))
         rate = np.float32(_RATE * _one_cycle(done / iterations) * correction)
         flat -= rate * mean / (np.sqrt(square) + 1e-8)
-        np.clip(flat[weighted], -_MOST_WEIGHT, _MOST_WEIGHT, out=flat[weighted])
+        np.clip(held, -_MOST_WEIGHT, _MOST_WEIGHT, out=held)
         report((done + 1) / iterations)
 
 
