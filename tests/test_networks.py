@@ -90,7 +90,7 @@ def test_gradient_is_that_of_the_loss(signed: bool) -> None:
 
 
 def test_a_seed_gives_one_network() -> None:
-    values, own = patches(500)
+    values, own = patches(64)
     first, again, other = (fitted(values, own, seed=seed) for seed in (3, 3, 4))
     for name, array in first.items():
         np.testing.assert_array_equal(array, again[name])

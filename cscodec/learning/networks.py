@@ -12,11 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from cscodec.arrays import Array, Float32Array
-from cscodec.layout import MEAN_CLIP
 
 Parameters = dict[str, Array]
 
-_BATCH = 2048  # patches
+_BATCH = 2048  # patches, or as many as there are
 _ITERATIONS = 6000  # most of them; small sets take fewer
 _LEAST_ITERATIONS = 300
 _PASSES = 20  # most, over all patches
@@ -25,28 +24,20 @@ _MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
 _WARM_UP = 0.1  # of the iterations
 
 #: What the coder's integers can hold.
-_ONE = 1024
-_OWN_ONE = 8192
-_MOST_WEIGHT = 4095 / _ONE
+_ONES = {"inputs": 1024, "hidden": 1024, "outputs": 1024, "own": 8192}
+_MOST_WEIGHT = 4095 / 1024
 _MOST_HIDDEN = 4095 / 128
 #: What the last row of each matrix multiplies.
 _INPUT_CONSTANT = 4.0
 _HIDDEN_CONSTANT = 2.0
 
-_LEAST_LOG_ODDS = -6.0  # of a measurement that is never seen to be anything but zero
+_MOST_LOG_ODDS = 6.0  # of a measurement that is always, or never, zero
 _LEVELS = 8  # magnitudes whose being exceeded counts; that of 1 is known for each measurement
 _MOST_SIGNED = 2  # a magnitude says this much of the certainty of its sign
 
-
-def _logarithms() -> Float32Array:
-    """Signed logarithms of all values of an int8, as the coder rounds them."""
-    values = np.arange(256).astype(np.uint8).view(np.int8).astype(np.float32)
-    sizes = np.minimum(np.abs(values), MEAN_CLIP)
-    logarithms: Float32Array = np.sign(values) * np.rint(16 * np.log2(1 + sizes)) / 16
-    return logarithms
-
-
-_LOGARITHMS = _logarithms()
+_BYTES = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.float32)
+#: Logarithms of all values of an int8, in the order of their bytes, as the coder rounds them.
+_LOGARITHMS = np.copysign(np.rint(16 * np.log2(1 + np.abs(_BYTES))) / 16, _BYTES)
 
 
 def fit_network(
@@ -89,18 +80,17 @@ def fit_network(
     inputs = np.zeros((2, values.shape[1], widths[0]))
     inputs[:, columns] = parameters["inputs"][:-1].reshape(1 + signed, -1, widths[0])
     inputs = np.concatenate([*inputs, parameters["inputs"][-1:]])
-    return {
-        "inputs": _int16(inputs, _ONE),
-        "hidden": _int16(parameters["hidden"], _ONE),
-        "outputs": _int16(parameters["outputs"], _ONE),
-        "own": _int16(parameters["own"], _OWN_ONE),
-    }
+    weights = {**parameters, "inputs": inputs}
+    return {name: np.rint(weights[name] * one).astype(np.int16) for name, one in _ONES.items()}
 
 
 def initial_parameters(
     num_inputs: int, own: Array, signed: bool, widths: tuple[int, int]
 ) -> Parameters:
-    """A network that knows how often measurements are not zero, and nothing else."""
+    """A network that knows how often measurements are not zero, and nothing else.
+
+    Its matrices share one vector, ``flat``, for what treats all parameters alike.
+    """
     num_own = own.shape[1]
     shapes = {
         "inputs": (num_inputs + 1, widths[0]),
@@ -109,21 +99,17 @@ def initial_parameters(
         "own": (num_own, num_own),
         "above": (2, num_own + _LEVELS - 1),  # offsets of log-odds, then factors
     }
-    parameters = _views(np.zeros(sum(map(np.prod, shapes.values())), np.float32), shapes)
+    ends = np.cumsum([rows * columns for rows, columns in shapes.values()])
+    flat = np.zeros(ends[-1], np.float32)
+    parts = zip(shapes, np.split(flat, ends[:-1]), strict=True)
+    parameters = {"flat": flat, **{name: part.reshape(shapes[name]) for name, part in parts}}
     present = np.count_nonzero(own, axis=0)
-    odds = (present + np.exp(_LEAST_LOG_ODDS)) / (len(own) - present + 1)
-    parameters["outputs"][-1, :num_own] = np.log(odds) / _HIDDEN_CONSTANT
+    odds = (present + np.exp(-_MOST_LOG_ODDS)) / (len(own) - present + 1)
+    log_odds = np.clip(np.log(odds), -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
+    parameters["outputs"][-1, :num_own] = log_odds / _HIDDEN_CONSTANT
     parameters["above"][:, :num_own] = [[-1], [1]]
     parameters["above"][1, num_own:] = 0.5
     return parameters
-
-
-def _views(flat: Array, shapes: dict[str, tuple[int, int]]) -> Parameters:
-    """Matrices that share one vector, ``flat``, for what treats all parameters alike."""
-    ends = np.cumsum([np.prod(shape) for shape in shapes.values()])
-    parts = np.split(flat, ends[:-1])
-    views = {name: part.reshape(shapes[name]) for name, part in zip(shapes, parts, strict=True)}
-    return {"flat": flat, **views}
 
 
 def _train(
@@ -135,7 +121,7 @@ def _train(
     generator: np.random.Generator,
     report: Callable[[float], None],
 ) -> None:
-    """Adam, with one cycle of its rate."""
+    """Adam, with one cycle of its rate: up and down again, along cosines."""
     for name in ("inputs", "hidden"):
         weights = parameters[name][:-1]
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
@@ -144,24 +130,18 @@ def _train(
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
     iterations = np.clip(_PASSES * len(own) // _BATCH, _LEAST_ITERATIONS, _ITERATIONS)
     for done in range(iterations):
-        patches = generator.integers(len(own), size=_BATCH)
+        patches = generator.integers(len(own), size=min(len(own), _BATCH))
         turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures
         inputs = network_inputs(turn * values[patches][:, columns], signed)
         _, gradient = loss_and_gradient(parameters, inputs, turn * own[patches])
         mean += (1 - _MEMORY) * (gradient - mean)
         square += (1 - _SQUARES_MEMORY) * (gradient * gradient - square)
         correction = np.sqrt(1 - _SQUARES_MEMORY ** (done + 1)) / (1 - _MEMORY ** (done + 1))
-        rate = np.float32(_RATE * _one_cycle(done / iterations) * correction)
+        cycle = np.interp((done + 0.5) / iterations, (0, _WARM_UP, 1), (0, np.pi, 2 * np.pi))
+        rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2 * correction)
         flat -= rate * mean / (np.sqrt(square) + 1e-8)
         np.clip(held, -_MOST_WEIGHT, _MOST_WEIGHT, out=held)
         report((done + 1) / iterations)
-
-
-def _one_cycle(done: float) -> float:
-    """Of the height of the rate: up from 4 % to 1 and down to 0, along cosines."""
-    if done < _WARM_UP:
-        return float(0.52 - 0.48 * np.cos(np.pi * done / _WARM_UP))
-    return float(0.5 + 0.5 * np.cos(np.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
 
 
 def network_inputs(values: Array, signed: bool) -> Float32Array:
@@ -246,8 +226,3 @@ def _surprise(log_odds: Array, happened: Array) -> tuple[float, Array]:
     small = np.exp(-np.abs(log_odds))
     nats = np.log1p(small) + np.maximum(np.where(happened, -log_odds, log_odds), 0)
     return float(nats.sum()), np.where(log_odds > 0, 1, small) / (1 + small) - happened
-
-
-def _int16(weights: Array, one: int) -> Array:
-    integers: Array = np.rint(np.clip(weights, -_MOST_WEIGHT, _MOST_WEIGHT) * one).astype(np.int16)
-    return integers
