@@ -1,0 +1,228 @@
+"""Fits the small networks that predict the measurements of a layer from what a decoder knows.
+
+A network maps logarithms of the values known to log-odds: that a measurement is not zero, and that
+it is positive. How likely larger values are follows from the first, by a head that is learned with
+the network and left behind. Adam minimises the bits that coding the measurements so would take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cscodec.arrays import Array, Float32Array
+
+Parameters = dict[str, Array]
+
+_BATCH = 2048  # patches, or as many as there are
+_ITERATIONS = 6000  # most of them; small sets take fewer
+_LEAST_ITERATIONS = 300
+_PASSES = 20  # most, over all patches
+_RATE = 2e-2  # of learning, at its height
+_MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
+_WARM_UP = 0.1  # of the iterations
+
+#: What the coder's integers can hold.
+_ONES = {"inputs": 1024, "hidden": 1024, "outputs": 1024, "own": 8192}
+_MOST_WEIGHT = 4095 / 1024
+_MOST_HIDDEN = 4095 / 128
+#: What the last row of each matrix multiplies.
+_INPUT_CONSTANT = 4.0
+_HIDDEN_CONSTANT = 2.0
+
+_MOST_LOG_ODDS = 6.0  # of a measurement that is always, or never, zero
+_LEVELS = 8  # magnitudes whose being exceeded counts; that of 1 is known for each measurement
+_MOST_SIGNED = 2  # a magnitude says this much of the certainty of its sign
+
+_BYTES = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.float32)
+#: Logarithms of all values of an int8, in the order of their bytes, as the coder rounds them.
+_LOGARITHMS = np.copysign(np.rint(16 * np.log2(1 + np.abs(_BYTES))) / 16, _BYTES)
+
+
+def fit_network(
+    values: Array,
+    own: Array,
+    signed: bool,
+    widths: tuple[int, int],
+    generator: np.random.Generator,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> dict[str, Array]:
+    """Fit the network of one plane and layer.
+
+    Parameters
+    ----------
+    values : ndarray, (patches, 11 * last) int8
+        What a decoder knows of every patch when it begins the layer: ``last`` numbers of each
+        source, where unknown ones are zero.
+    own : ndarray, (patches, n) int8
+        The measurements to predict, held to ±32.
+    signed : bool
+        Whether their signs are predicted, too, for which inputs need theirs.
+    widths : tuple of int
+        Hidden values of both layers.
+    generator : numpy.random.Generator
+        Chooses initial weights and patches.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    dict of ndarray, int16
+        ``inputs`` (2 * 11 * last + 1, H1), ``hidden`` (H1 + 1, H2) and ``outputs``
+        (H2 + 1, n or 2n) in 1/1024, with rows of constants last; ``own`` (n, n) in 1/8192.
+    """
+    columns = np.flatnonzero(values.any(axis=0))
+    parameters = initial_parameters(len(columns) * (1 + signed), own, signed, widths)
+    if own.any():
+        _train(parameters, values, own, columns, signed, generator, progress or (lambda _: None))
+    inputs = np.zeros((2, values.shape[1], widths[0]))
+    inputs[:, columns] = parameters["inputs"][:-1].reshape(1 + signed, -1, widths[0])
+    inputs = np.concatenate([*inputs, parameters["inputs"][-1:]])
+    weights = {**parameters, "inputs": inputs}
+    return {name: np.rint(weights[name] * one).astype(np.int16) for name, one in _ONES.items()}
+
+
+def initial_parameters(
+    num_inputs: int, own: Array, signed: bool, widths: tuple[int, int]
+) -> Parameters:
+    """A network that knows how often measurements are not zero, and nothing else.
+
+    Its matrices share one vector, ``flat``, for what treats all parameters alike.
+    """
+    num_own = own.shape[1]
+    shapes = {
+        "inputs": (num_inputs + 1, widths[0]),
+        "hidden": (widths[0] + 1, widths[1]),
+        "outputs": (widths[1] + 1, num_own * (1 + signed)),
+        "own": (num_own, num_own),
+        "above": (2, num_own + _LEVELS - 1),  # offsets of log-odds, then factors
+    }
+    ends = np.cumsum([rows * columns for rows, columns in shapes.values()])
+    flat = np.zeros(ends[-1], np.float32)
+    parts = zip(shapes, np.split(flat, ends[:-1]), strict=True)
+    parameters = {"flat": flat, **{name: part.reshape(shapes[name]) for name, part in parts}}
+    present = np.count_nonzero(own, axis=0)
+    odds = (present + np.exp(-_MOST_LOG_ODDS)) / (len(own) - present + 1)
+    log_odds = np.clip(np.log(odds), -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
+    parameters["outputs"][-1, :num_own] = log_odds / _HIDDEN_CONSTANT
+    parameters["above"][:, :num_own] = [[-1], [1]]
+    parameters["above"][1, num_own:] = 0.5
+    return parameters
+
+
+def _train(
+    parameters: Parameters,
+    values: Array,
+    own: Array,
+    columns: Array,
+    signed: bool,
+    generator: np.random.Generator,
+    report: Callable[[float], None],
+) -> None:
+    """Adam, with one cycle of its rate: up and down again, along cosines."""
+    for name in ("inputs", "hidden"):
+        weights = parameters[name][:-1]
+        weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
+    flat = parameters["flat"]
+    held = flat[: -parameters["above"].size]  # what the coder has room for
+    mean, square = np.zeros_like(flat), np.zeros_like(flat)
+    iterations = np.clip(_PASSES * len(own) // _BATCH, _LEAST_ITERATIONS, _ITERATIONS)
+    for done in range(iterations):
+        patches = generator.integers(len(own), size=min(len(own), _BATCH))
+        turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures
+        inputs = network_inputs(turn * values[patches][:, columns], signed)
+        _, gradient = loss_and_gradient(parameters, inputs, turn * own[patches])
+        mean += (1 - _MEMORY) * (gradient - mean)
+        square += (1 - _SQUARES_MEMORY) * (gradient * gradient - square)
+        correction = np.sqrt(1 - _SQUARES_MEMORY ** (done + 1)) / (1 - _MEMORY ** (done + 1))
+        cycle = np.interp((done + 0.5) / iterations, (0, _WARM_UP, 1), (0, np.pi, 2 * np.pi))
+        rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2 * correction)
+        flat -= rate * mean / (np.sqrt(square) + 1e-8)
+        np.clip(held, -_MOST_WEIGHT, _MOST_WEIGHT, out=held)
+        report((done + 1) / iterations)
+
+
+def network_inputs(values: Array, signed: bool) -> Float32Array:
+    """Logarithms of values, (patches, columns) int8, as inputs with the constant last.
+
+    Where signs count, those of positive values, then those of negative ones; else of magnitudes.
+    """
+    logarithms = _LOGARITHMS[values.view(np.uint8)]
+    parts = [logarithms, -logarithms] if signed else [np.abs(logarithms)]
+    constant = np.full((len(values), 1), _INPUT_CONSTANT, np.float32)
+    inputs: Float32Array = np.maximum(np.concatenate([*parts, constant], axis=1), 0)
+    return inputs
+
+
+def loss_and_gradient(parameters: Parameters, inputs: Array, own: Array) -> tuple[float, Array]:
+    """Nats of each patch on average, and their gradient in the order of the parameters."""
+    num_own = own.shape[1]
+    first = _hidden(inputs @ parameters["inputs"])
+    second = _hidden(first @ parameters["hidden"])
+    outputs = second @ parameters["outputs"]
+    sizes = np.abs(_LOGARITHMS[own.view(np.uint8)])
+    outputs[:, :num_own] += sizes @ np.triu(parameters["own"], 1)
+    loss, by_outputs, by_above = _head(parameters, outputs, own)
+    by_second = (by_outputs @ parameters["outputs"][:-1].T) * _is_free(second)
+    by_first = (by_second @ parameters["hidden"][:-1].T) * _is_free(first)
+    gradients = [
+        inputs.T @ by_first,
+        first.T @ by_second,
+        second.T @ by_outputs,
+        np.triu(sizes.T @ by_outputs[:, :num_own], 1),
+        by_above,
+    ]
+    gradient = np.concatenate([part.ravel() for part in gradients])
+    return loss / len(own), gradient / np.float32(len(own))
+
+
+def _hidden(sums: Array) -> Array:
+    """Hidden values, (patches, width + 1), and their constant."""
+    hidden = np.empty((len(sums), sums.shape[1] + 1), sums.dtype)
+    np.clip(sums, 0, _MOST_HIDDEN, out=hidden[:, :-1])
+    hidden[:, -1] = _HIDDEN_CONSTANT
+    return hidden
+
+
+def _is_free(hidden: Array) -> Array:
+    """Where hidden values follow their sums."""
+    free: Array = (hidden[:, :-1] > 0) & (hidden[:, :-1] < _MOST_HIDDEN)
+    return free
+
+
+def _head(parameters: Parameters, outputs: Array, own: Array) -> tuple[float, Array, Array]:
+    """Nats of measurements, and their gradients by outputs and by the head's parameters."""
+    num_own = own.shape[1]
+    sizes = np.abs(own).ravel()
+    log_odds = outputs[:, :num_own].ravel()
+    loss, by_log_odds = _surprise(log_odds, sizes > 0)
+    by_outputs, by_above = np.zeros_like(outputs), np.zeros_like(parameters["above"])
+    places = np.flatnonzero(sizes)
+    if outputs.shape[1] > num_own:
+        rows, columns = np.divmod(places, num_own)
+        certainty = np.minimum(sizes[places], _MOST_SIGNED).astype(outputs.dtype)
+        signs = outputs[rows, num_own + columns] * certainty
+        nats, slopes = _surprise(signs, own.ravel()[places] > 0)
+        by_outputs[rows, num_own + columns] = slopes * certainty
+        loss += nats
+    for level in range(1, _LEVELS + 1):
+        places = places[sizes[places] >= level]
+        known = log_odds[places]
+        which = places % num_own if level == 1 else np.full(len(places), num_own + level - 2)
+        offsets, factors = parameters["above"][:, which]
+        nats, slopes = _surprise(offsets + factors * known, sizes[places] > level)
+        loss += nats
+        by_log_odds[places] += slopes * factors
+        by_above[0] += np.bincount(which, slopes, by_above.shape[1])
+        by_above[1] += np.bincount(which, slopes * known, by_above.shape[1])
+    by_outputs[:, :num_own] = by_log_odds.reshape(-1, num_own)
+    return loss, by_outputs, by_above
+
+
+def _surprise(log_odds: Array, happened: Array) -> tuple[float, Array]:
+    """Nats of what happened, and their gradient by its log-odds."""
+    small = np.exp(-np.abs(log_odds))
+    nats = np.log1p(small) + np.maximum(np.where(happened, -log_odds, log_odds), 0)
+    return float(nats.sum()), np.where(log_odds > 0, 1, small) / (1 + small) - happened

@@ -1,0 +1,157 @@
+"""Networks that predict measurements: gradients, integers, and that they learn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from threadpoolctl import threadpool_limits
+
+from cscodec.layout import NUM_SOURCES
+from cscodec.learning.networks import (
+    fit_network,
+    initial_parameters,
+    loss_and_gradient,
+    network_inputs,
+)
+
+Array = npt.NDArray[Any]
+
+LAST, NUM_OWN = 6, 5
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread() -> Iterator[None]:
+    """As the trainer does: BLAS threads that wait for busy CPUs take many times longer."""
+    with threadpool_limits(1, "blas"):
+        yield
+
+
+def patches(number: int, seed: int = 0) -> tuple[Array, Array]:
+    """Sparse values of four sources, and measurements of which each
+
+    has the sign of measurement 1 to 5 of the first source, if that is not zero, and else is zero.
+    """
+    generator = np.random.default_rng(seed)
+    values = np.zeros((number, NUM_SOURCES, LAST), np.int8)
+    shape = (number, 4, LAST)
+    values[:, :4] = generator.integers(-9, 10, shape) * (generator.random(shape) < 0.4)
+    own = np.sign(values[:, 0, 1:]) * generator.integers(1, 4, (number, NUM_OWN))
+    return values.reshape(number, -1), own.astype(np.int8)
+
+
+def fitted(values: Array, own: Array, signed: bool = True, seed: int = 0) -> dict[str, Array]:
+    return fit_network(values, own, signed, (16, 8), np.random.default_rng(seed))
+
+
+def log_odds(network: dict[str, Array], values: Array, own: Array) -> tuple[Array, Array]:
+    """What the coder makes of a network: log-odds in 1/64 that values are not zero, and signs."""
+
+    def logarithms(values: Array) -> Array:
+        return np.rint(16 * np.log2(1 + np.abs(values.astype(np.int64)))).astype(np.int64)
+
+    weights = {name: array.astype(np.int64) for name, array in network.items()}
+    inputs = np.concatenate(
+        [logarithms(np.maximum(values, 0)), logarithms(np.minimum(values, 0))], axis=1
+    )
+    first = 64 * weights["inputs"][-1] + inputs @ weights["inputs"][:-1]
+    first = np.clip((first + 64) >> 7, 0, 4095)
+    second = 256 * weights["hidden"][-1] + first @ weights["hidden"][:-1]
+    second = np.clip((second + 512) >> 10, 0, 4095)
+    outputs = 256 * weights["outputs"][-1] + second @ weights["outputs"][:-1]
+    sizes = outputs[:, : own.shape[1]] + logarithms(own) @ weights["own"]
+    return sizes >> 11, outputs[:, own.shape[1] :] >> 5
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_gradient_is_that_of_the_loss(signed: bool) -> None:
+    values, own = patches(64)
+    own[::3, 0] = 12  # beyond all levels
+    generator = np.random.default_rng(1)
+    columns = np.flatnonzero(values.any(axis=0))
+    parameters = initial_parameters(len(columns) * (1 + signed), own, signed, (7, 4))
+    flat = parameters["flat"].astype(np.float64) + generator.normal(0, 0.3, parameters["flat"].size)
+    shapes = {name: array.shape for name, array in parameters.items() if name != "flat"}
+    inputs = network_inputs(values[:, columns], signed).astype(np.float64)
+
+    def at(flat: Array) -> tuple[float, Array]:
+        parts = np.split(flat, np.cumsum([np.prod(shape) for shape in shapes.values()])[:-1])
+        views = {n: p.reshape(shapes[n]) for n, p in zip(shapes, parts, strict=True)}
+        return loss_and_gradient(views, inputs, own)
+
+    gradient = at(flat)[1]
+    for _ in range(20):
+        direction = generator.normal(0, 1e-6, flat.size)
+        difference = at(flat + direction)[0] - at(flat - direction)[0]
+        np.testing.assert_allclose(difference, 2 * gradient @ direction, rtol=1e-4, atol=1e-10)
+
+
+def test_a_seed_gives_one_network() -> None:
+    values, own = patches(64)
+    first, again, other = (fitted(values, own, seed=seed) for seed in (3, 3, 4))
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, again[name])
+    assert any((array != other[name]).any() for name, array in first.items())
+
+
+@pytest.mark.parametrize("number", [0, 50])
+@pytest.mark.parametrize("signed", [True, False])
+def test_zeros_are_expected_to_go_on(number: int, signed: bool) -> None:
+    values = np.zeros((number, NUM_SOURCES * LAST), np.int8)
+    own = np.zeros((number, NUM_OWN), np.int8)
+    network = fitted(values, own, signed)
+    assert {name: array.shape for name, array in network.items()} == {
+        "inputs": (2 * NUM_SOURCES * LAST + 1, 16),
+        "hidden": (17, 8),
+        "outputs": (9, NUM_OWN * (1 + signed)),
+        "own": (NUM_OWN, NUM_OWN),
+    }
+    assert all(array.dtype == np.int16 for array in network.values())
+    assert not any(network[name].any() for name in ("inputs", "hidden", "own"))
+    assert not network["outputs"][:-1].any()
+    empty = np.zeros((1, NUM_SOURCES * LAST), np.int8)
+    sizes, signs = log_odds(network, empty, np.zeros((1, NUM_OWN), np.int8))
+    assert (sizes <= -5 * 64).all()
+    assert not signs.any()
+
+
+def test_a_pattern_is_learned() -> None:
+    network = fitted(*patches(5000))
+    values, own = patches(1000, seed=1)
+    sizes, signs = log_odds(network, values, own)
+    assert np.mean((sizes > 0) == (own != 0)) > 0.97
+    assert np.mean((np.sign(signs) == np.sign(own))[own != 0]) > 0.97
+
+
+def test_own_values_before_it_predict_a_measurement() -> None:
+    values = np.zeros((4000, NUM_SOURCES * LAST), np.int8)
+    own = np.zeros((4000, 3), np.int8)
+    own[::2, [0, 2]] = 4
+    network = fitted(values, own, signed=False)
+    assert not np.tril(network["own"]).any()
+    sizes, _ = log_odds(network, values[:2], own[:2])
+    assert sizes[0, 2] > 64
+    assert sizes[1, 2] < -64
+
+
+def test_magnitudes_alone_count_where_signs_do_not() -> None:
+    values, own = patches(3000)
+    weights = fitted(values, own, signed=False)["inputs"]
+    positive, negative = weights[: len(weights) // 2], weights[len(weights) // 2 : -1]
+    np.testing.assert_array_equal(positive, negative)
+    unused = ~values.any(axis=0)
+    assert unused.any()
+    assert not positive[unused].any()
+    assert positive[~unused].any(axis=1).all()
+
+
+def test_progress_ends_at_one() -> None:
+    seen: list[float] = []
+    values, own = patches(100)
+    generator = np.random.default_rng(0)
+    fit_network(values, own, True, (4, 4), generator, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
