@@ -47,14 +47,13 @@ def round_model() -> Model:
     """Predictions that are round numbers often lie just where one bin ends and the next begins."""
     generator = np.random.default_rng(3)
     tables = dict(odd_model().tables)
-    for name, unit, most in (
-        ("sign_predictors", 512, 3),
-        ("magnitude_predictors", 1024, 3),
-        ("magnitude_offsets", 64, 20),
-        ("mean_predictors", 1024, 4),
-    ):
-        drawn = unit * generator.integers(-most, most + 1, tables[name].shape)
-        tables[name] = drawn.astype(np.int16)
+    ranges = {"inputs": (64, 6), "hidden": (512, 1), "outputs": (128, 3), "own": (256, 3)}
+    ranges["mean"] = (1024, 4)
+    for name, array in tables.items():
+        unit, most = ranges.get(name.partition("_")[0], (0, 0))
+        if unit:
+            drawn = unit * generator.integers(-most, most + 1, array.shape)
+            tables[name] = drawn.astype(np.int16)
     weights = tables["weights"] // 8
     weights[generator.random(weights.shape) < 0.02] = mixing.WEIGHT_LIMIT
     tables["weights"] = weights
@@ -211,8 +210,8 @@ def test_reference_and_codec_accept_the_same_files(data: st.DataObject) -> None:
             chunks[k : k + 2] = chunks[k : k + 2][::-1]
         elif edit == "insert":
             chunks.insert(k, (data.draw(kinds), b"what"))
-        elif chunks and len(chunks[0][1]) == 25:
-            byte, value = data.draw(st.integers(0, 24)), data.draw(st.integers(0, 255))
+        elif chunks and len(chunks[0][1]) == 27:
+            byte, value = data.draw(st.integers(0, 26)), data.draw(st.integers(0, 255))
             fields = bytearray(chunks[0][1])
             fields[byte] = value
             chunks[0] = (chunks[0][0], bytes(fields))
@@ -263,6 +262,23 @@ def test_model_ids_are_as_the_page_says() -> None:
 
 
 # -------------------------------------------------------------------------------- the page
+
+
+def test_the_page_s_tables() -> None:
+    totals = {"SLOTS": reference.NUM_SLOTS, "SETS": sum(reference.SETS.values())}
+    found = {
+        row[0].strip("`").removeprefix("tables."): (
+            row[1],
+            tuple(totals.get(size) or int(size) for size in row[2].split(", ")),
+        )
+        for row in rows("The model")
+        if row[0].startswith("`")
+    }
+    arrays = neutral_tables().as_mapping()
+    assert found == {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+    assert {name: (3, *shape) for name, shape in reference.NETWORKS.items()} == {
+        name: array.shape for name, array in arrays.items() if name in reference.NETWORKS
+    }
 
 
 def test_the_page_s_groups_of_slots() -> None:
@@ -373,8 +389,8 @@ def example() -> str:
         if kind == b"H":
             line(payload[:8], "width, height")
             line(payload[8:12], "channels, flags, coder, measurements")
-            line(payload[12:17], "step, chroma step, zero cell")
-            line(payload[17:], "model id")
+            line(payload[12:19], "steps, tilts, zero cell")
+            line(payload[19:], "model id")
         elif payload:
             line(payload, f"layer {number - 1}")
         line(chunk[-4:], "checksum")
