@@ -564,9 +564,9 @@ def predict(
         for j, v in enumerate(values):
             if v != 0:
                 a = a + inputs[(11 * (v < 0) + source) * end + j] * LOG[abs(v)]
-    b = np.clip((a + 64) >> 7, 0, 4095)
+    b = np.clip(a >> 7, 0, 4095)
     sums = 256 * hidden[-1] + (hidden[:-1] * b[:, None]).sum(axis=0)
-    d = np.clip((sums + 512) >> 10, 0, 4095)
+    d = np.clip(sums >> 10, 0, 4095)
     e = 256 * outputs[-1] + (outputs[:-1] * d[:, None]).sum(axis=0)
     return Prediction(first, end, e.tolist(), own.tolist(), around.x)
 
