@@ -7,6 +7,7 @@ Numba's: (context, builder, signature, arguments) to a value.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,9 +17,10 @@ from numba.core import cgutils, types
 from cscodec.kernels.convolution import ADD, LARGEST, PERIOD, PIXELS, RECTIFY
 from cscodec.kernels.convolution import LANES as CHANNELS
 from cscodec.kernels.filters import NUM_CLEAN, NUM_TAPS, RADIUS
-from cscodec.kernels.intrinsics import LANES
+from cscodec.kernels.intrinsics import BLOCK, LANES
 from cscodec.kernels.mixing import LOGIT_LIMIT, SLOT_LIMIT, TOP, WEIGHT_LIMIT, WEIGHT_RATE
 from cscodec.kernels.multiply import COLUMNS, ROWS
+from cscodec.layout import MAX_HIDDEN
 
 Lowering = Callable[[Any, Any, Any, Any], Any]
 
@@ -73,6 +75,102 @@ def lowest_bit(context: Any, builder: Any, signature: Any, arguments: Any) -> An
 @_code("int64")
 def count_bits(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.ctpop(arguments[0])
+
+
+@_code()
+def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Two rows at a time, their numbers side by side in each half of a vector."""
+    wide, pairs = ir.VectorType(_INT32, LANES), ir.VectorType(_INT16, 2 * LANES)
+    sums, weights, rows, factors = _arrays(context, builder, signature, arguments)
+    count = arguments[4]
+    width = builder.extract_value(sums.shape, 0)
+    half = LANES // 2
+    sides = [
+        [lane + LANES * part + first + side * 2 * LANES for part in (0, 1) for lane in range(half) for side in (0, 1)]
+        for first in (0, half)
+    ]
+    parts = range(0, BLOCK, 2 * LANES)
+    totals = [[cgutils.alloca_once(builder, wide) for _ in sides] for _ in parts]
+
+    def number(array: Any, k: Any) -> Any:
+        return builder.load(builder.gep(array.data, [k]))
+
+    def shuffled(one: Any, other: Any, order: list[int]) -> Any:
+        order = ir.Constant(ir.VectorType(_INT32, len(order)), order)
+        return builder.shuffle_vector(one, other, order)
+
+    with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(BLOCK)) as (i, _):
+        for total in itertools.chain(*totals):
+            builder.store(wide([0] * LANES), total)
+        with cgutils.for_range_slice(builder, _INT64(0), count, _INT64(2)) as (k, _):
+            following = builder.add(k, _INT64(1))
+            both = builder.or_(
+                builder.shl(builder.trunc(number(factors, following), _INT32), _INT32(16)),
+                builder.trunc(number(factors, k), _INT32),
+            )
+            both = builder.bitcast(_splat(builder, both, LANES), pairs)
+            starts = [
+                builder.add(builder.mul(number(rows, row), width), i) for row in (k, following)
+            ]
+            for part, total in zip(parts, totals, strict=True):
+                places = [builder.add(start, _INT64(part)) for start in starts]
+                two = [
+                    builder.load(
+                        builder.bitcast(builder.gep(weights.data, [place]), pairs.as_pointer()), align=2
+                    )
+                    for place in places
+                ]
+                for order, side in zip(sides, total, strict=True):
+                    products = _sums_of_products(builder, both, shuffled(*two, order))
+                    builder.store(builder.add(builder.load(side), products), side)
+        for part, total in zip(parts, totals, strict=True):
+            low, high = (builder.load(side) for side in total)
+            for first in (0, half):
+                order = [first + lane for lane in range(half)]
+                order += [LANES + lane for lane in order]
+                place = builder.add(i, _INT64(part + 2 * first))
+                target = builder.bitcast(builder.gep(sums.data, [place]), wide.as_pointer())
+                builder.store(shuffled(low, high, order), target, align=4)
+    return context.get_dummy_value()
+
+
+@_code()
+def multiply_rectified(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    wide, narrow = ir.VectorType(_INT32, LANES), ir.VectorType(_INT16, LANES)
+    pairs = ir.VectorType(_INT16, 2 * LANES)
+    sums, hidden, weights, offsets, product = _arrays(context, builder, signature, arguments)
+    shift = _splat(builder, builder.trunc(arguments[1], _INT32), LANES)
+    terms = builder.extract_value(sums.shape, 0)
+    width = builder.extract_value(product.shape, 0)
+
+    def vector_at(array: Any, place: Any, kind: Any) -> Any:
+        return builder.bitcast(builder.gep(array.data, [place]), kind.as_pointer())
+
+    least, most = wide([0] * LANES), wide([MAX_HIDDEN] * LANES)
+    with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(LANES)) as (k, _):
+        value = builder.ashr(builder.load(vector_at(sums, k, wide), align=4), shift)
+        value = builder.select(builder.icmp_signed(">", value, least), value, least)
+        value = builder.select(builder.icmp_signed("<", value, most), value, most)
+        builder.store(builder.trunc(value, narrow), vector_at(hidden, k, narrow), align=2)
+    lanes = range(0, BLOCK, LANES)
+    totals = [cgutils.alloca_once(builder, wide) for _ in lanes]
+    with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(BLOCK)) as (i, _):
+        for total, lane in zip(totals, lanes, strict=True):
+            source = vector_at(offsets, builder.add(i, _INT64(lane)), wide)
+            builder.store(builder.load(source, align=4), total)
+        with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(2)) as (k, _):
+            both = builder.bitcast(builder.gep(hidden.data, [k]), _INT32.as_pointer())
+            both = _splat(builder, builder.load(both, align=2), LANES)
+            start = builder.add(builder.mul(k, width), builder.mul(i, _INT64(2)))
+            for total, lane in zip(totals, lanes, strict=True):
+                place = builder.add(start, _INT64(2 * lane))
+                weight = builder.load(vector_at(weights, place, pairs), align=2)
+                products = _sums_of_products(builder, builder.bitcast(both, pairs), weight)
+                builder.store(builder.add(builder.load(total), products), total)
+        for total, lane in zip(totals, lanes, strict=True):
+            target = vector_at(product, builder.add(i, _INT64(lane)), wide)
+            builder.store(builder.load(total), target, align=4)
+    return context.get_dummy_value()
 
 
 @_code()

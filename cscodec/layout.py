@@ -34,11 +34,17 @@ LUMA = 9
 CHROMA = 10
 NUM_SOURCES = 11
 NUM_PLANES = 3
-#: Fixed-point units of the predictions: 1.0 of a quantised measurement, and of a magnitude.
-SIGN_ONE = 1 << 12
+#: Fixed-point units of predicted magnitudes, and of the logarithms that they are predicted from.
 MAGNITUDE_ONE = 1 << 14
+LOG_ONE = 1 << 4
 VALUE_CLIP = 32  #: larger values predict no more than this
 MEAN_CLIP = 64  #: nor do larger differences of means
+#: Rows of a network's inputs: by sign, source and measurement, and one that is always added.
+NUM_INPUTS = 2 * NUM_SOURCES * NUM_MEASUREMENTS + 1
+#: Rectified sums of the networks of layers 1 to 3, the first and the second.
+WIDTHS = ((128, 32), (128, 32), (64, 32))
+MAX_HIDDEN = 4095  #: of these sums
+CONSTANT_INPUT, CONSTANT_HIDDEN = 64, 256  #: factors of the rows that are always added
 MAX_VALUE = 32767  #: largest magnitude of a quantised measurement
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,33 +10,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cscodec.arrays import Array
-from cscodec.errors import InvalidModelError
-from cscodec.kernels.intrinsics import LANES
-from cscodec.kernels.mixing import MAX_INPUTS, WEIGHT_LIMIT, WEIGHT_ONE
-from cscodec.kernels.predictions import Predictors
-from cscodec.kernels.slots import NUM_SETS, NUM_SLOTS
-from cscodec.layout import (
-    LAYERS,
-    MAGNITUDE_ONE,
-    NUM_MEASUREMENTS,
-    NUM_PLANES,
-    NUM_SOURCES,
-    OWN,
-    SIGNED,
+from cscodec.bitstream.networks import (
+    NetworkWeights,
+    for_kernel,
+    largest_sum,
+    neutral_weights,
+    shapes_of,
+    with_room,
 )
+from cscodec.errors import InvalidModelError
+from cscodec.kernels.mixing import MAX_INPUTS, WEIGHT_LIMIT, WEIGHT_ONE
+from cscodec.kernels.predictions import Network
+from cscodec.kernels.slots import NUM_SETS, NUM_SLOTS
+from cscodec.layout import NUM_LAYERS, NUM_PLANES
 from cscodec.parallel import computed_once
 
+_LAYERS = range(1, NUM_LAYERS)  # those after the means
 _SHAPES: dict[str, tuple[tuple[int, ...], type[np.integer[Any]]]] = {
     "slots": ((NUM_PLANES, NUM_SLOTS), np.uint16),
     "counts": ((NUM_PLANES, NUM_SLOTS), np.uint8),
     "weights": ((NUM_PLANES, NUM_SETS, MAX_INPUTS), np.int32),
-    "sign_predictors": ((NUM_PLANES, NUM_SOURCES, SIGNED, SIGNED), np.int16),
-    "magnitude_predictors": (
-        (NUM_PLANES, NUM_SOURCES, NUM_MEASUREMENTS, NUM_MEASUREMENTS),
-        np.int16,
-    ),
-    "magnitude_offsets": ((NUM_PLANES, NUM_MEASUREMENTS), np.int16),
     "mean_predictors": ((NUM_PLANES, 6), np.int16),
+} | {
+    f"{name}_{layer}": ((NUM_PLANES, *shape), np.int16)
+    for layer in _LAYERS
+    for name, shape in shapes_of(layer)._asdict().items()
 }
 
 
@@ -51,21 +48,21 @@ class CoderTables:
         Probabilities (of 65536) of every context and how firmly they are believed.
     weights : ndarray, (3, sets, 8) int32
         Mixing weights; 65536 is 1. Two sets are added for every decision.
-    sign_predictors, magnitude_predictors, magnitude_offsets, mean_predictors : ndarray, int16
-        Weights of linear predictions: see :meth:`predictors` and :attr:`mean_weights`.
+    mean_predictors : ndarray, (3, 6) int16
+        See :attr:`mean_weights`.
+    networks : sequence of NetworkWeights
+        Of layers 1 to 3, all planes of each: see :meth:`network`.
     """
 
     slots: Array
     counts: Array
     weights: Array
-    sign_predictors: Array
-    magnitude_predictors: Array
-    magnitude_offsets: Array
     mean_predictors: Array
+    networks: Sequence[NetworkWeights]
 
     def __post_init__(self) -> None:
-        for name in _SHAPES:
-            getattr(self, name).flags.writeable = False
+        for array in self.as_mapping().values():
+            array.flags.writeable = False
 
     @classmethod
     def from_mapping(cls, tables: Mapping[str, Array]) -> CoderTables:
@@ -89,11 +86,25 @@ class CoderTables:
                 )
         if np.abs(tables["weights"].astype(np.int64)).max() > WEIGHT_LIMIT:
             raise InvalidModelError(f"a mixing weight is above {WEIGHT_LIMIT}")
-        return cls(**{name: tables[name] for name in _SHAPES})
+        names = NetworkWeights._fields
+        networks = [
+            NetworkWeights(*(tables[f"{name}_{layer}"] for name in names)) for layer in _LAYERS
+        ]
+        for layer, weights in zip(_LAYERS, networks, strict=True):
+            for plane in range(NUM_PLANES):
+                if largest_sum(_of_plane(weights, plane)) >= 1 << 31:
+                    raise InvalidModelError(
+                        f"the network of layer {layer} has weights whose sums exceed 32 bits"
+                    )
+        own = {name: tables[name] for name in tables if not name[-1].isdigit()}
+        return cls(**own, networks=networks)
 
     def as_mapping(self) -> dict[str, Array]:
         """Inverse of :meth:`from_mapping`."""
-        return {name: getattr(self, name) for name in _SHAPES}
+        arrays = {name: getattr(self, name) for name in _SHAPES if hasattr(self, name)}
+        for layer, weights in zip(_LAYERS, self.networks, strict=True):
+            arrays |= {f"{name}_{layer}": array for name, array in weights._asdict().items()}
+        return arrays
 
     def mixer(self, plane: int) -> Mixer:
         """Return a fresh adaptive state for one plane."""
@@ -108,56 +119,23 @@ class CoderTables:
         """Weights that predict the means, (3, 6) int32: see :func:`cscodec.kernels.means`."""
         return self.mean_predictors.astype(np.int32)
 
-    def predictors(self, plane: int, layer: int) -> Predictors:
-        """Return the linear predictors of a layer after the means, with room of their own."""
-        shared = self._predictors[plane][layer - 1]
-        signs, magnitudes = (np.empty_like(room) for room in shared[-2:])
-        return shared._replace(signs=signs, magnitudes=magnitudes)
+    def network(self, plane: int, layer: int) -> Network:
+        """Return the network of a layer after the means, with room of its own."""
+        return with_room(self._networks[plane][layer - 1])
 
     @computed_once
-    def _predictors(self) -> list[list[Predictors]]:
+    def _networks(self) -> list[list[Network]]:
         return [
             [
-                self._predictors_of(plane, first, last)
-                for first, last in itertools.pairwise(LAYERS[1:])
+                for_kernel(_of_plane(weights, plane), layer)
+                for layer, weights in zip(_LAYERS, self.networks, strict=True)
             ]
             for plane in range(NUM_PLANES)
         ]
 
-    def _predictors_of(self, plane: int, first: int, last: int) -> Predictors:
-        sign = _layer_weights(self.sign_predictors[plane], first, min(last, SIGNED))
-        magnitude = _layer_weights(self.magnitude_predictors[plane], first, last)
-        return Predictors(
-            sign_weights=sign,
-            sign_rows=_used_rows(sign),
-            magnitude_weights=magnitude,
-            magnitude_rows=_used_rows(magnitude),
-            magnitude_offsets=_padded(self.magnitude_offsets[plane, first:last]),
-            signs=np.empty(sign.shape[1], np.int32),
-            magnitudes=np.empty(magnitude.shape[1], np.int32),
-        )
 
-
-def _layer_weights(weights: Array, first: int, last: int) -> Array:
-    """Weights (sources, measurements, predicted ones) of what one layer predicts, for kernels.
-
-    A row for each source and measurement, 64 rows to a source.
-    """
-    missing = NUM_MEASUREMENTS - weights.shape[1]
-    rows = np.pad(weights[..., first:last], ((0, 0), (0, missing), (0, 0)))
-    return _padded(rows.reshape(len(rows) * NUM_MEASUREMENTS, -1 if rows.size else 0))
-
-
-def _used_rows(weights: Array) -> Array:
-    """For every source, a mask of the measurements whose weights are not all zero."""
-    used = weights.any(axis=1).reshape(NUM_SOURCES, NUM_MEASUREMENTS)
-    return np.packbits(used, axis=1, bitorder="little").view("<i8")[:, 0].astype(np.int64)
-
-
-def _padded(numbers: Array) -> Array:
-    """Fill the last axis with zeros up to whole vectors."""
-    missing = -numbers.shape[-1] % LANES
-    return np.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, missing)])
+def _of_plane(weights: NetworkWeights, plane: int) -> NetworkWeights:
+    return NetworkWeights(*(array[plane] for array in weights))
 
 
 class Mixer(NamedTuple):
@@ -169,18 +147,15 @@ class Mixer(NamedTuple):
 
 @lru_cache(maxsize=1)
 def neutral_tables() -> CoderTables:
-    """Return untrained tables: even odds, and the nearest neighbours as predictors."""
-    tables = {name: np.zeros(shape, dtype) for name, (shape, dtype) in _SHAPES.items()}
-    tables["slots"] += 32768
-    tables["weights"] += int(0.175 * WEIGHT_ONE)
-    one = MAGNITUDE_ONE
-    for i in range(1, NUM_MEASUREMENTS):
-        for source, share in enumerate((0.25, 0.25, 0.12, 0.12)):
-            tables["magnitude_predictors"][:, source, i, i] = int(share * one)
-        for j in range(max(1, i - 3), i):
-            tables["magnitude_predictors"][:, OWN, j, i] = one // 12
-    tables["magnitude_offsets"] += one // 20
-    tables["mean_predictors"][:, 0] = 3 * 4096 // 4
-    tables["mean_predictors"][:, 1] = -(4096 // 2)
-    tables["mean_predictors"][:, 2] = 4096 // 4
-    return CoderTables(**tables)
+    """Return untrained tables: even odds, and predictions from the nearest neighbours."""
+    slots, counts, weights, means = (
+        np.zeros(*_SHAPES[name]) for name in ("slots", "counts", "weights", "mean_predictors")
+    )
+    slots += 32768
+    weights += int(0.175 * WEIGHT_ONE)
+    means[:, :3] = 3072, -2048, 1024
+    networks = [
+        NetworkWeights(*(np.stack([array] * NUM_PLANES) for array in neutral_weights(layer)))
+        for layer in _LAYERS
+    ]
+    return CoderTables(slots, counts, weights, means, networks)

@@ -92,8 +92,8 @@ class TileState:
                 self.values[1] if number == 2 else values,
                 wanted[number],
             )
-            predictors = self.tables.predictors(number, layer)
-            code_layer(coder, predictors, planes, search, layer, self.measurements + 1)
+            network = self.tables.network(number, layer)
+            code_layer(coder, network, planes, search, layer, self.measurements + 1)
 
 
 def encode_tile(

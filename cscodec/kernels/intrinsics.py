@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cscodec.kernels.declaration import Array, Integer, intrinsic
+from cscodec.layout import MAX_HIDDEN
 
+BLOCK = 32  #: sums that are made at once
 LANES = 8  #: numbers that are worked on at once; arrays handed over here are as long, or a multiple
 
 
@@ -25,6 +27,39 @@ def count_bits(mask: Integer) -> Integer:
     for number in range(64):
         count += (mask >> number) & 1
     return count
+
+
+@intrinsic
+def add_rows(sums: Array, weights: Array, rows: Array, factors: Array, count: Integer) -> None:
+    """Make ``sums`` (n,) int32 the sum of ``weights[rows[k]] * factors[k]`` for k < ``count``.
+
+    Weights are int16 (any, n), n a multiple of ``BLOCK``; rows and factors int64, factors 0 to
+    32767; ``count`` is even.
+    """
+    for i in range(len(sums)):
+        total = np.int64(0)
+        for k in range(count):
+            total += np.int64(weights[rows[k], i]) * factors[k]
+        sums[i] = total
+
+
+@intrinsic
+def multiply_rectified(
+    sums: Array, shift: Integer, hidden: Array, weights: Array, offsets: Array, product: Array
+) -> None:
+    """Rectify sums (2 * pairs,) int32, multiply them with weights (pairs, n, 2) int16.
+
+    What is between 0 and ``MAX_HIDDEN`` once shifted right stays so, in ``hidden`` (2 * pairs,)
+    int16; ``product`` (n,) int32 gets the offsets (n,) int32 and what weights make of that. n is a
+    multiple of ``BLOCK``, and 2 * pairs of ``LANES``.
+    """
+    for k in range(len(sums)):
+        hidden[k] = min(max(np.int64(sums[k]) >> shift, 0), MAX_HIDDEN)
+    for i in range(len(product)):
+        total = np.int64(offsets[i])
+        for k in range(len(hidden)):
+            total += np.int64(weights[k // 2, i, k % 2]) * np.int64(hidden[k])
+        product[i] = total
 
 
 @intrinsic

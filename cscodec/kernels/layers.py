@@ -26,8 +26,17 @@ from cscodec.kernels.decisions import (
     sign_class,
 )
 from cscodec.kernels.declaration import Array, Integer, helper, inline_here, kernel
-from cscodec.kernels.intrinsics import add_scaled, count_bits
-from cscodec.kernels.predictions import Planes, Predictors, below, predict
+from cscodec.kernels.intrinsics import count_bits
+from cscodec.kernels.predictions import (
+    Network,
+    Planes,
+    add_own,
+    below,
+    has_room,
+    magnitude_at,
+    predict,
+    signed_at,
+)
 from cscodec.kernels.range_coder import FAILED
 from cscodec.kernels.search import Search, best_level, nonzero_level, worth_coding
 from cscodec.kernels.slots import (
@@ -43,7 +52,7 @@ from cscodec.kernels.slots import (
     SET_ZERO_BIN,
     slot,
 )
-from cscodec.layout import BANDS, LAYERS, MAX_VALUE, NUM_BANDS, OWN, SIGNED, VALUE_CLIP
+from cscodec.layout import BANDS, LAYERS, MAX_VALUE, NUM_BANDS, SIGNED
 
 _BAND_STARTS = np.array(BANDS, np.int64)
 _LAYER_STARTS = np.array(LAYERS, np.int64)
@@ -97,7 +106,7 @@ class _Value(NamedTuple):
 @kernel
 def code_layer(
     coder: Coder,
-    predictors: Predictors,
+    network: Network,
     planes: Planes,
     search: Search,
     layer: Integer,
@@ -108,7 +117,7 @@ def code_layer(
     Parameters
     ----------
     coder : Coder
-    predictors : Predictors
+    network : Network
         Of this layer.
     planes : Planes
     search : Search
@@ -120,21 +129,19 @@ def code_layer(
     columns = planes.values.shape[1] - 2
     first = _LAYER_STARTS[layer]
     last = min(_LAYER_STARTS[layer + 1], end)
-    if last - first > len(predictors.magnitudes) or (
-        min(last, SIGNED) - first > len(predictors.signs)
-    ):
-        coder.registers[FAILED] = 1  # predictors of another layer
+    if not has_room(network, last - first, min(last, SIGNED) - first):
+        coder.registers[FAILED] = 1  # the network of another layer
         return
     for r in range(1, rows + 1):
         for c in range(1, columns + 1):
-            predict(predictors, planes, r, c, first, last)
+            predict(network, planes, r, c, first, last)
             mask = planes.masks[r, c]
             patch = _patch_at(coder, planes, r, c)
             for band in range(NUM_BANDS):
                 start = _BAND_STARTS[band]
                 if start >= first and start < last:
                     mask = _code_band(
-                        coder, predictors, planes.number, search, patch,
+                        coder, network, planes.number, search, patch,
                         _band(patch, band, first, last), mask,
                     )  # fmt: skip
             planes.masks[r, c] = mask
@@ -181,7 +188,7 @@ def _band(patch: _Patch, number: Integer, first: Integer, last: Integer) -> _Ban
 @helper
 def _code_band(
     coder: Coder,
-    predictors: Predictors,
+    network: Network,
     plane: Integer,
     search: Search,
     patch: _Patch,
@@ -190,10 +197,10 @@ def _code_band(
 ) -> Integer:
     """Code one band; returns the patch's mask with what is not zero in it."""
     inline_here()
-    if not _code_flag(coder, predictors, plane, search, patch, band, mask):
+    if not _code_flag(coder, network, plane, search, patch, band, mask):
         return mask
     for i in range(band.start, band.stop):
-        value = _known(coder, predictors, plane, patch, band, i)
+        value = _known(coder, network, plane, patch, band, i)
         level: Integer = 1
         if i < band.stop - 1 or mask >> band.start != 0:  # else the flag says: not zero
             level = _code_zero(coder, search, patch, band, value, mask)
@@ -206,16 +213,14 @@ def _code_band(
         patch.own[i] = -level if negative else level
         mask |= np.int64(1) << i
         # Also changes predictions of measurements already coded: nobody asks for them.
-        if (predictors.magnitude_rows[OWN] >> i) & 1:
-            size = min(level, VALUE_CLIP)
-            add_scaled(predictors.magnitudes, predictors.magnitude_weights, 64 * OWN + i, size)
+        add_own(network, i - band.first, level)
     return mask
 
 
 @helper
 def _code_flag(
     coder: Coder,
-    predictors: Predictors,
+    network: Network,
     plane: Integer,
     search: Search,
     patch: _Patch,
@@ -227,7 +232,8 @@ def _code_flag(
     total: Integer = 0
     largest: Integer = 0
     for i in range(band.start, band.stop):
-        size: Integer = max(np.int64(predictors.magnitudes[i - band.first]), 0)
+        size = magnitude_at(network, i - band.first)
+        network.magnitudes[i - band.first] = size
         total += size
         largest = max(largest, size)
     others: Integer = 0
@@ -252,7 +258,7 @@ def _code_flag(
         flag = np.int64(
             worth_coding(
                 patch.wanted[band.start : band.stop],
-                predictors.magnitudes[band.start - band.first :],
+                network.magnitudes[band.start - band.first :],
                 probability,
                 search,
             )
@@ -271,12 +277,12 @@ def _count_nonzero(values: Array, band: _Band) -> Integer:
 
 @helper
 def _known(
-    coder: Coder, predictors: Predictors, plane: Integer, patch: _Patch, band: _Band, i: Integer
+    coder: Coder, network: Network, plane: Integer, patch: _Patch, band: _Band, i: Integer
 ) -> _Value:
     """Collect what is known about measurement ``i``."""
     inline_here()
-    magnitude: Integer = max(np.int64(predictors.magnitudes[i - band.first]), 0)
-    signed: Integer = np.int64(predictors.signs[i - band.first]) if i < SIGNED else 0
+    magnitude = magnitude_at(network, i - band.first)
+    signed = signed_at(network, i - band.first) if i < SIGNED else 0
     return _Value(
         i,
         magnitude,

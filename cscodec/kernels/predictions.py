@@ -1,8 +1,10 @@
-"""Kernel code that predicts the measurements of a patch, linearly, from what is coded already.
+"""Kernel code that predicts the measurements of a patch from what is coded already: a network.
 
 Each gets a magnitude and, the first of them, a signed value. Sources are the neighbouring patches
 (those coded before with everything, the others with their earlier layers), the patch's own earlier
-measurements, and for chroma the other planes.
+measurements, and for chroma the other planes. A network for each plane and layer, of whole numbers,
+makes predictions of logarithms of them, by two layers of rectified sums. Most of what it looks at is
+zero, so sums are taken of the rows of what is not.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from cscodec.kernels.decisions import clipped
-from cscodec.kernels.declaration import Array, Integer, helper, int16, int32, int64
-from cscodec.kernels.intrinsics import add_scaled, lowest_bit
+from cscodec.kernels.declaration import Array, Integer, helper, inline_here, int16, int32, int64
+from cscodec.kernels.intrinsics import add_rows, add_scaled, lowest_bit, multiply_rectified
 from cscodec.layout import (
+    CONSTANT_INPUT,
+    LOG_ONE,
     LUMA,
+    MAGNITUDE_ONE,
     MEAN_CLIP,
     NEIGHBOURS,
     NUM_CAUSAL,
+    NUM_INPUTS,
     NUM_MEASUREMENTS,
     NUM_SOURCES,
     OWN,
@@ -26,32 +32,56 @@ from cscodec.layout import (
 )
 
 _NEIGHBOURS = np.array(NEIGHBOURS, np.int64)
+NUM_ROWS = NUM_SOURCES * NUM_MEASUREMENTS + 2  #: most that a sum has
+#: Logarithms of magnitudes, and magnitudes of logarithms in 1/64.
+LOG = np.rint(LOG_ONE * np.log2(1 + np.arange(MEAN_CLIP + 1))).astype(np.int16)
+_LEAST_LOG, _LARGEST_LOG = -384, 255
+EXP = np.rint(MAGNITUDE_ONE * np.exp(np.arange(_LEAST_LOG, _LARGEST_LOG + 1) / 64)).astype(np.int32)
 
 
-class Predictors(NamedTuple):
-    """Weights of the predictions of one layer of a plane, and room for what they predict.
+class Network(NamedTuple):
+    """Weights of the network of one layer of a plane, and room to work in.
 
-    Columns are the predicted measurements, filled up with zeros to a multiple of eight.
+    Columns are filled up with zeros to multiples of 32.
 
     Attributes
     ----------
-    sign_weights, magnitude_weights
-        By source and its measurement, 64 rows to a source.
-    sign_rows, magnitude_rows
-        By source: bit j is set where the row of measurement j is not all zeros.
-    magnitude_offsets
-        Constant part of the magnitudes.
-    signs, magnitudes
-        Room. No sum reaches 2^31: 11 sources of 64 weights of 16 bits, times 32.
+    inputs
+        By sign (of a value above and below 0), source, and measurement of the source; the last row
+        is always added.
+    input_rows
+        By source: bit j is set where the rows of measurement j are not all zeros.
+    hidden, outputs, hidden_offsets, output_offsets
+        Of the first rectified sums, and of the second, in pairs of them. Outputs are magnitudes, and
+        from ``first_sign`` on signed values.
+    own
+        What a patch's own values of the layer add to the outputs, as they come.
+    first_sign : int
+        Where signed values begin among the outputs.
+    rows, factors
+        Room for the rows of a sum.
+    first, second, first_rectified, second_rectified, sums
+        Room for sums, as they are and rectified; the last are the outputs.
+    magnitudes
+        Room for predicted magnitudes.
     """
 
-    sign_weights: Annotated[Array, int16[NUM_SOURCES * NUM_MEASUREMENTS, "8 * sign_vectors"]]
-    sign_rows: Annotated[Array, int64[NUM_SOURCES]]
-    magnitude_weights: Annotated[Array, int16[NUM_SOURCES * NUM_MEASUREMENTS, "8 * size_vectors"]]
-    magnitude_rows: Annotated[Array, int64[NUM_SOURCES]]
-    magnitude_offsets: Annotated[Array, int16["8 * size_vectors"]]
-    signs: Annotated[Array, int32["8 * sign_vectors"].out]
-    magnitudes: Annotated[Array, int32["8 * size_vectors"].out]
+    inputs: Annotated[Array, int16[NUM_INPUTS, "32 * first_blocks"]]
+    input_rows: Annotated[Array, int64[NUM_SOURCES]]
+    hidden: Annotated[Array, int16["16 * first_blocks", "32 * second_blocks", 2]]
+    hidden_offsets: Annotated[Array, int32["32 * second_blocks"]]
+    outputs: Annotated[Array, int16["16 * second_blocks", "32 * output_blocks", 2]]
+    output_offsets: Annotated[Array, int32["32 * output_blocks"]]
+    own: Annotated[Array, int16[NUM_MEASUREMENTS, "32 * output_blocks"]]
+    first_sign: Integer
+    rows: Annotated[Array, int64[NUM_ROWS].out]
+    factors: Annotated[Array, int64[NUM_ROWS].out]
+    first_rectified: Annotated[Array, int16["32 * first_blocks"].out]
+    second_rectified: Annotated[Array, int16["32 * second_blocks"].out]
+    first: Annotated[Array, int32["32 * first_blocks"].out]
+    second: Annotated[Array, int32["32 * second_blocks"].out]
+    sums: Annotated[Array, int32["32 * output_blocks"].out]
+    magnitudes: Annotated[Array, int32[NUM_MEASUREMENTS].out]
 
 
 class Planes(NamedTuple):
@@ -88,8 +118,15 @@ def below(end: Integer) -> Integer:
 
 
 @helper
+def has_room(network: Network, predicted: Integer, signed: Integer) -> bool:
+    """Say whether a network has all that a layer of so many measurements asks it for."""
+    most = len(network.sums)
+    return predicted <= network.first_sign and network.first_sign + max(signed, 0) <= most
+
+
+@helper
 def predict(
-    predictors: Predictors,
+    network: Network,
     planes: Planes,
     r: Integer,
     c: Integer,
@@ -97,15 +134,31 @@ def predict(
     last: Integer,
 ) -> None:
     """Start the predictions of measurements first..last-1 of a patch (1-based row and column)."""
+    count = _gather(network, planes, r, c, first, last)
+    for factor in (CONSTANT_INPUT, 0):  # and one that makes the number of rows even
+        network.rows[count] = NUM_INPUTS - 1
+        network.factors[count] = factor
+        count += 1
+    add_rows(network.first, network.inputs, network.rows, network.factors, count & -2)
+    multiply_rectified(
+        network.first, 7, network.first_rectified, network.hidden, network.hidden_offsets, network.second
+    )
+    multiply_rectified(
+        network.second, 10, network.second_rectified, network.outputs, network.output_offsets, network.sums
+    )
+
+
+@helper
+def _gather(
+    network: Network, planes: Planes, r: Integer, c: Integer, first: Integer, last: Integer
+) -> Integer:
+    """List the rows of all inputs that are not zero; returns how many there are."""
+    inline_here()
     values, masks = planes.values, planes.masks
     rows = values.shape[0] - 2
     columns = values.shape[1] - 2
-    magnitudes, signs = predictors.magnitudes, predictors.signs
-    for i in range(magnitudes.size):
-        magnitudes[i] = predictors.magnitude_offsets[i]
-    for i in range(signs.size):
-        signs[i] = 0
     own = values[r, c]
+    count: Integer = 0
     for source in range(OWN + 1 + planes.number):
         # How many measurements of this source are known.
         end = first if source >= NUM_CAUSAL and source <= OWN else last
@@ -117,7 +170,9 @@ def predict(
                 continue
             other = values[row, column]
             mask = masks[row, column]
-            _add_step(predictors, source, np.int64(other[0]) - np.int64(own[0]))
+            step = clipped(np.int64(other[0]) - np.int64(own[0]), MEAN_CLIP)
+            if step != 0 and network.input_rows[source] & 1:
+                count = _add(network, count, source, 0, step)
         elif source == OWN:
             other = own
             mask = masks[r, c]
@@ -125,35 +180,41 @@ def predict(
             other = planes.luma[r, c]
         else:
             other = planes.chroma[r, c]
-        _add_values(predictors, source, other, mask & below(end))
+        rest = mask & below(end) & network.input_rows[source]
+        while rest != 0:
+            j = lowest_bit(rest)
+            rest &= rest - 1
+            value = clipped(np.int64(other[j]), VALUE_CLIP)
+            if value != 0:
+                count = _add(network, count, source, j, value)
+    return count
 
 
 @helper
-def _add_step(predictors: Predictors, source: Integer, difference: Integer) -> None:
-    """Add what the difference of means says."""
-    step = clipped(difference, MEAN_CLIP)
-    row = NUM_MEASUREMENTS * source
-    if step != 0 and predictors.magnitude_rows[source] & 1:
-        add_scaled(predictors.magnitudes, predictors.magnitude_weights, row, abs(step))
-    if step != 0 and predictors.sign_rows[source] & 1:
-        add_scaled(predictors.signs, predictors.sign_weights, row, step)
+def _add(
+    network: Network, count: Integer, source: Integer, measurement: Integer, value: Integer
+) -> Integer:
+    inline_here()
+    half = NUM_SOURCES * NUM_MEASUREMENTS if value < 0 else 0
+    network.rows[count] = half + NUM_MEASUREMENTS * source + measurement
+    network.factors[count] = LOG[abs(value)]
+    return count + 1
 
 
 @helper
-def _add_values(predictors: Predictors, source: Integer, other: Array, mask: Integer) -> None:
-    """Add what those measurements of another patch that are in the mask say."""
-    row = NUM_MEASUREMENTS * source
-    rest = mask & predictors.magnitude_rows[source]
-    while rest != 0:
-        j = lowest_bit(rest)
-        rest &= rest - 1
-        size = min(abs(np.int64(other[j])), VALUE_CLIP)
-        if size != 0:
-            add_scaled(predictors.magnitudes, predictors.magnitude_weights, row + j, size)
-    rest = mask & predictors.sign_rows[source]
-    while rest != 0 and source != LUMA:
-        j = lowest_bit(rest)
-        rest &= rest - 1
-        value = clipped(np.int64(other[j]), VALUE_CLIP)
-        if value != 0:
-            add_scaled(predictors.signs, predictors.sign_weights, row + j, value)
+def magnitude_at(network: Network, k: Integer) -> Integer:
+    """Return the magnitude that is predicted of measurement k of a layer."""
+    log = min(max(np.int64(network.sums[k]) >> 11, _LEAST_LOG), _LARGEST_LOG)
+    return np.int64(EXP[log - _LEAST_LOG])
+
+
+@helper
+def signed_at(network: Network, k: Integer) -> Integer:
+    """Return the signed value that is predicted of measurement k of a layer."""
+    return np.int64(network.sums[network.first_sign + k]) >> 5
+
+
+@helper
+def add_own(network: Network, k: Integer, size: Integer) -> None:
+    """Let predictions know the magnitude of measurement k of the layer."""
+    add_scaled(network.sums, network.own, k, np.int64(LOG[min(size, VALUE_CLIP)]))

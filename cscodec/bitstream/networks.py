@@ -1,0 +1,155 @@
+"""The networks that predict measurements: their weights, as they are stored and as kernels use them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cscodec.arrays import Array
+from cscodec.kernels.intrinsics import BLOCK
+from cscodec.kernels.predictions import LOG, NUM_ROWS, Network
+from cscodec.layout import (
+    CONSTANT_HIDDEN,
+    CONSTANT_INPUT,
+    LAYERS,
+    MAX_HIDDEN,
+    NUM_INPUTS,
+    NUM_MEASUREMENTS,
+    NUM_SOURCES,
+    SIGNED,
+    VALUE_CLIP,
+    WIDTHS,
+)
+
+
+class NetworkWeights(NamedTuple):
+    """Weights of the network of one layer of a plane, or of all planes with an axis in front.
+
+    Attributes
+    ----------
+    inputs : ndarray, (2 * 11 * last + 1, H1) int16
+        In 1/1024. By sign of the input (above and below 0), source, and measurement of the source,
+        up to the layer's last; then the constant's.
+    hidden : ndarray, (H1 + 1, H2) int16
+        In 1/1024; the last row is the constant's.
+    outputs : ndarray, (H2 + 1, outputs) int16
+        Likewise. Outputs are the magnitudes of the layer's measurements, then signed values.
+    own : ndarray, (measurements, measurements) int16
+        In 1/8192. From a magnitude of the layer to the predicted ones of those that follow.
+    """
+
+    inputs: Array
+    hidden: Array
+    outputs: Array
+    own: Array
+
+
+def num_predicted(layer: int) -> tuple[int, int]:
+    """How many magnitudes and how many signed values the network of a layer predicts."""
+    first, last = LAYERS[layer : layer + 2]
+    return last - first, max(min(last, SIGNED) - first, 0)
+
+
+def shapes_of(layer: int) -> NetworkWeights:
+    """Shapes of the weights of a layer, 1 to 3, in the place of the arrays."""
+    wide, narrow = WIDTHS[layer - 1]
+    sizes, signs = num_predicted(layer)
+    return NetworkWeights(
+        (2 * NUM_SOURCES * LAYERS[layer + 1] + 1, wide),
+        (wide + 1, narrow),
+        (narrow + 1, sizes + signs),
+        (sizes, sizes),
+    )
+
+
+def largest_sum(weights: NetworkWeights) -> int:
+    """Return a number that no sum which the network makes exceeds."""
+
+    def most(rows: Array, factor: int, constant: int) -> Array:
+        sizes = np.abs(rows.astype(np.int64))
+        total: Array = factor * sizes[:-1].sum(axis=0) + constant * sizes[-1]
+        return total
+
+    sums = most(weights.outputs, MAX_HIDDEN, CONSTANT_HIDDEN)
+    own = int(LOG[VALUE_CLIP]) * np.abs(weights.own.astype(np.int64)).sum(axis=0)
+    sums[: own.size] += own
+    return max(
+        int(most(weights.inputs, int(LOG[-1]), CONSTANT_INPUT).max()),
+        int(most(weights.hidden, MAX_HIDDEN, CONSTANT_HIDDEN).max()),
+        int(sums.max()),
+    )
+
+
+def for_kernel(weights: NetworkWeights, layer: int) -> Network:
+    """Lay the weights of a plane out for the kernel."""
+    sizes, signs = num_predicted(layer)
+    by_source = weights.inputs[:-1].reshape(2, NUM_SOURCES, LAYERS[layer + 1], -1)
+    missing = NUM_MEASUREMENTS - by_source.shape[2]
+    by_source = np.pad(by_source, ((0, 0), (0, 0), (0, missing), (0, 0)))
+    inputs = np.concatenate([by_source.reshape(NUM_INPUTS - 1, -1), weights.inputs[-1:]])
+    used = by_source.any(axis=(0, 3))
+    own = np.pad(weights.own, ((0, NUM_MEASUREMENTS - sizes), (0, signs)))
+    hidden, outputs = (_in_pairs(_in_blocks(array)) for array in (weights.hidden, weights.outputs))
+    return Network(
+        inputs=_in_blocks(inputs),
+        input_rows=np.packbits(used, axis=1, bitorder="little").view(np.int64)[:, 0],
+        hidden=hidden[0],
+        hidden_offsets=hidden[1],
+        outputs=outputs[0],
+        output_offsets=outputs[1],
+        own=_in_blocks(own),
+        first_sign=sizes,
+        **_room(*(-(-array.shape[1] // BLOCK) * BLOCK for array in (inputs, hidden[0], outputs[0]))),
+    )
+
+
+def with_room(network: Network) -> Network:
+    """Give a network room of its own to work in."""
+    return network._replace(**_room(len(network.first), len(network.second), len(network.sums)))
+
+
+def _room(first: int, second: int, outputs: int) -> dict[str, Array]:
+    return {
+        "rows": np.empty(NUM_ROWS, np.int64),
+        "factors": np.empty(NUM_ROWS, np.int64),
+        "first": np.empty(first, np.int32),
+        "second": np.empty(second, np.int32),
+        "first_rectified": np.empty(first, np.int16),
+        "second_rectified": np.empty(second, np.int16),
+        "sums": np.empty(outputs, np.int32),
+        "magnitudes": np.empty(NUM_MEASUREMENTS, np.int32),
+    }
+
+
+def neutral_weights(layer: int) -> NetworkWeights:
+    """Weights that were not learned: the four neighbours coded before, measurement by measurement.
+
+    Neighbouring measurements share a sum, as there are not enough of these.
+    """
+    inputs, hidden, outputs, own = (np.zeros(shape, np.int16) for shape in shapes_of(layer))
+    first, last = LAYERS[layer : layer + 2]
+    sizes, _ = num_predicted(layer)
+    by_source = inputs[:-1].reshape(2, NUM_SOURCES, last, -1)
+    shared = 1 if sizes <= hidden.shape[1] else 2
+    for k in range(sizes):
+        for source, share in enumerate((614, 614, 256, 256)):
+            by_source[:, source, first + k, k // shared] = share // shared
+        hidden[k // shared, k // shared] = 1024
+        outputs[k // shared, k] = 1024
+        own[max(k - 3, 0) : k, k] = 2048
+    outputs[-1, :sizes] = -1280
+    return NetworkWeights(inputs, hidden, outputs, own)
+
+
+def _in_pairs(weights: Array) -> tuple[Array, Array]:
+    """Weights (pairs, n, 2) of every two rows, and what the constant's row adds."""
+    rows = np.pad(weights[:-1], ((0, -(len(weights) - 1) % BLOCK), (0, 0)))
+    pairs = np.ascontiguousarray(rows.reshape(-1, 2, rows.shape[1]).swapaxes(1, 2))
+    return pairs, CONSTANT_HIDDEN * weights[-1].astype(np.int32)
+
+
+def _in_blocks(weights: Array) -> Array:
+    """Fill the last axis with zeros up to whole blocks."""
+    missing = -weights.shape[-1] % BLOCK
+    return np.ascontiguousarray(np.pad(weights, ((0, 0), (0, missing))))
