@@ -260,7 +260,7 @@ class TestTables:
     @pytest.mark.parametrize(
         ("name", "rows", "weight", "last", "most"),
         [
-            # Weights of some rows of a column, and the most that another row allows beside them.
+            # Weights of some rows of the last column, and the most that another row may have.
             ("inputs_3", 683, 32752, "inputs_3", 7),
             ("hidden_1", 128, 4097, "hidden_1", 0),
             ("hidden_3", 64, -8194, "hidden_3", 0),
@@ -273,10 +273,10 @@ class TestTables:
     ) -> None:
         tables = {key: array.copy() for key, array in neutral_tables().as_mapping().items()}
         tables[name][1] = tables[last][1] = 0
-        tables[name][1, :rows, 2] = weight
-        tables[last][1, -1, 2] = most
+        tables[name][1, :rows, -1] = weight
+        tables[last][1, -1, -1] = most
         CoderTables.from_mapping({key: array.copy() for key, array in tables.items()})
-        tables[last][1, -1, 2] = most + 1
+        tables[last][1, -1, -1] = most + 1
         with pytest.raises(InvalidModelError, match="network of layer"):
             CoderTables.from_mapping(tables)
 
