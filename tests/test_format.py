@@ -53,6 +53,8 @@ def round_model() -> Model:
         unit, most = ranges.get(name.partition("_")[0], (0, 0))
         if unit:
             drawn = unit * generator.integers(-most, most + 1, array.shape)
+            if name.startswith("inputs"):
+                drawn[2] *= 16  # fills hidden units
             tables[name] = drawn.astype(np.int16)
     weights = tables["weights"] // 8
     weights[generator.random(weights.shape) < 0.02] = mixing.WEIGHT_LIMIT
