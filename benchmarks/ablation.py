@@ -16,7 +16,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import numpy as np
 from ablation_models import (
     other_bases,
     relearn,
-    states_without_predictors,
+    states_without_predictions,
     training_crops,
     unlapped,
 )
@@ -113,35 +113,28 @@ def coders(model: Model) -> list[Variant]:
     """Codecs with neutral tables in place of some of the model's."""
     part = "entropy coder"
     learned, neutral = dict(model.tables), neutral_tables().as_mapping()
-    predictors = {name for name in learned if "predictors" in name or "offsets" in name}
-    only_predictors = {name: (learned if name in predictors else neutral)[name] for name in learned}
-    unpredicting = {
-        kind: {name: (neutral if name.startswith(kind) else learned)[name] for name in learned}
-        for kind in ("mean", "sign", "magnitude")
-    }
+    states, means = {"slots", "counts", "weights"}, {"mean_predictors"}
+    networks = learned.keys() - states - means
+
+    def without(names: Set[str]) -> Model:
+        tables = {name: (neutral if name in names else learned)[name] for name in learned}
+        return replace(model, tables=tables)
+
     return [
         Variant("neutral", part, "no learned tables at all", replace(model, tables={})),
-        Variant(
-            "predictors", part, "learned predictors, neutral states",
-            replace(model, tables=only_predictors),
-        ),
-        *(
-            Variant(
-                f"no {kind} predictors", part, f"neutral predictors of {kind}s",
-                replace(model, tables=tables),
-            )
-            for kind, tables in unpredicting.items()
-        ),
-    ]  # fmt: skip
+        Variant("predictors", part, "learned predictions, neutral states", without(states)),
+        Variant("no mean predictors", part, "neutral predictors of means", without(means)),
+        Variant("no networks", part, "neutral networks", without(networks)),
+    ]
 
 
 def coders_learned_anew(own: Model, crops: Sequence[Pixels]) -> list[Variant]:
     """Codecs whose coder is another, with tables that fit it."""
     part = "entropy coder"
-    unpredicted = replace(own, tables=states_without_predictors(own, crops))
+    unpredicted = replace(own, tables=states_without_predictions(own, crops))
     return [
         Variant(
-            "unpredicted", part, "neutral predictors, states learned anew", unpredicted, **ALONE
+            "unpredicted", part, "neutral predictions, states learned anew", unpredicted, **ALONE
         ),
         *(
             Variant(key, part, patch.description, own, patched=True, **ALONE)

@@ -56,8 +56,8 @@ def relearn_tables(model: Model, crops: Sequence[Pixels]) -> Model:
     return replace(model, tables=train_tables(model, crops, np.random.default_rng(0)))
 
 
-def states_without_predictors(model: Model, crops: Sequence[Pixels]) -> dict[str, Array]:
-    """Tables whose states were learned with neutral predictors."""
+def states_without_predictions(model: Model, crops: Sequence[Pixels]) -> dict[str, Array]:
+    """Tables whose states were learned with neutral predictions."""
     tables = {name: array.copy() for name, array in neutral_tables().as_mapping().items()}
     measured = [measure_colours(crop, model, full_chroma=False) for crop in crops]
     train_states(tables, measured, np.random.default_rng(0), lambda _: None)

@@ -36,7 +36,15 @@ from cscodec.kernels.declaration import (
 )
 from cscodec.kernels.estimates import add_estimate, mask_above
 from cscodec.kernels.filters import NUM_TAPS, filter_block
-from cscodec.kernels.intrinsics import LANES, add_scaled, count_bits, lowest_bit
+from cscodec.kernels.intrinsics import (
+    BLOCK,
+    LANES,
+    add_rows,
+    add_scaled,
+    count_bits,
+    lowest_bit,
+    multiply_rectified,
+)
 from cscodec.kernels.library import PREFIX, SUFFIX
 from cscodec.kernels.mixing import RECIPROCAL, SQUASH, STRETCH, learn, mix
 from cscodec.kernels.multiply import multiply_tile
@@ -69,6 +77,29 @@ def run_add_scaled(
     factor: Integer,
 ) -> None:
     add_scaled(sums, weights, row, factor)
+
+
+@kernel
+def run_add_rows(
+    sums: Annotated[Array, int32[f"{BLOCK} * blocks"].out],
+    weights: Annotated[Array, int16["any", f"{BLOCK} * blocks"]],
+    rows: Annotated[Array, int64["room"]],
+    factors: Annotated[Array, int64["room"]],
+    count: Integer,
+) -> None:
+    add_rows(sums, weights, rows, factors, count)
+
+
+@kernel
+def run_multiply_rectified(
+    sums: Annotated[Array, int32[f"{LANES} * eights"]],
+    shift: Integer,
+    hidden: Annotated[Array, int16[f"{LANES} * eights"].out],
+    weights: Annotated[Array, int16["pairs", f"{BLOCK} * blocks", 2]],
+    offsets: Annotated[Array, int32[f"{BLOCK} * blocks"]],
+    product: Annotated[Array, int32[f"{BLOCK} * blocks"].out],
+) -> None:
+    multiply_rectified(sums, shift, hidden, weights, offsets, product)
 
 
 @kernel

@@ -1,7 +1,8 @@
 """A second decoder, written from docs/format.md alone: bytes to quantised measurements.
 
-It is slow and plain: Python integers, lists, a function for every step and every decision of the
-page, the page's names. It shares no code with the codec; tests hold the codec against it.
+It is slow and plain: Python integers, lists, arrays of 64-bit integers where networks are computed,
+a function for every step and every decision of the page, the page's names. It shares no code with
+the codec; tests hold the codec against it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import struct
 import zlib
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import prod
+from math import exp, log2, prod
 from typing import Any, NamedTuple
+
+import numpy as np
 
 SIGNATURE = b"\x8bCSC\r\n\x1a"
 VERSION = 1
@@ -22,7 +25,7 @@ TILE = 512
 LAYERS = (0, 1, 6, 21, 64)
 BANDS = (1, 6, 13, 21, 31, 43, 64)
 SIGNED = 21
-W, N, NW, NE, E, S, SW, SE, OWN, LUMA, CB = range(11)
+OWN, LUMA, CB = 8, 9, 10  # sources of predictions, after the neighbours
 NEIGHBOURS = ((0, -1), (-1, 0), (-1, -1), (-1, 1), (0, 1), (1, 0), (1, -1), (1, 1))
 MAX_VALUE = 32767
 
@@ -69,6 +72,13 @@ SLOTS = {
 SETS = {
     "ZERO": 64, "ONE": 64, "MORE": 16, "SIGN": 21, "FLAG": 6, "MEAN": 20,
     "ZERO_BIN": 24, "ONE_BIN": 24, "FLAG_BIN": 24, "MEAN_BIN": 16, "OTHER": 3,
+}  # fmt: skip
+
+#: Arrays of the networks that predict: shapes for each plane.
+NETWORKS = {
+    "inputs_1": (133, 128), "hidden_1": (129, 32), "outputs_1": (33, 10), "own_1": (5, 5),
+    "inputs_2": (463, 128), "hidden_2": (129, 32), "outputs_2": (33, 30), "own_2": (15, 15),
+    "inputs_3": (1409, 64), "hidden_3": (65, 32), "outputs_3": (33, 43), "own_3": (43, 43),
 }  # fmt: skip
 
 
@@ -489,23 +499,26 @@ class Around:
 
 
 @dataclass(frozen=True)
-class Predictor:
-    """Linear predictions for one patch: weights, and the values they are multiplied with."""
+class Prediction:
+    """What a network says of one patch: ``e``, to which own values of the layer are added."""
 
-    signs: list[tuple[Sequence[int], int]]
-    magnitudes: list[tuple[Sequence[int], int]]
-    offsets: Sequence[int]
+    first: int
+    end: int
+    e: Sequence[int]
     own: Sequence[Sequence[int]]
+    x: Patch  # its values of this layer come in while the layer is decoded
 
     def m(self, i: int) -> int:
-        return max(0, self.offsets[i] + sum(row[i] * size for row, size in self.magnitudes))
+        values = enumerate(self.x[self.first : i])
+        said = sum(self.own[j][i - self.first] * LOG[min(abs(value), 32)] for j, value in values)
+        return EXP[max(-384, min((self.e[i - self.first] + said) >> 11, 255)) + 384]
 
     def s(self, i: int) -> int:
-        return sum(row[i] * value for row, value in self.signs) if i < SIGNED else 0
+        return self.e[self.end - self.first + i - self.first] >> 5 if i < SIGNED else 0
 
-    def take(self, i: int, value: int) -> None:
-        """The patch's own value i is decoded: m takes it as it comes, s does not."""
-        self.magnitudes.append((self.own[i], abs(clip(value, 32))))
+
+LOG = [round(16 * log2(1 + v)) for v in range(65)]
+EXP = [round(16384 * exp(v / 64)) for v in range(-384, 256)]  # of v at v + 384
 
 
 def decode_layer(
@@ -531,36 +544,45 @@ def decode_layer(
                 y=luma.at(r, c) if number > 0 else NOTHING,
                 u=planes[1].at(r, c) if number == 2 else NOTHING,
             )
-            prediction = predictor(tables, plane, around, r, c)
+            prediction = predict(tables, plane, around, first, r, c)
             for band in range(6):
                 if first <= BANDS[band] < last:
                     decode_band(reader, around, prediction, band, last)
 
 
-def predictor(tables: Mapping[str, Any], plane: Plane, around: Around, r: int, c: int) -> Predictor:
+def predict(
+    tables: Mapping[str, Any], plane: Plane, around: Around, first: int, r: int, c: int
+) -> Prediction:
     """Predictions from all that is decoded when a layer of the patch at (r, c) begins."""
-    sign_weights = tables["sign_predictors"][around.plane]
-    magnitude_weights = tables["magnitude_predictors"][around.plane]
-    offsets = tables["magnitude_offsets"][around.plane]
-    found = Predictor([], [], offsets, magnitude_weights[OWN])
-    sources = [
-        (source, plane.at(r + dr, c + dc))
-        for source, (dr, dc) in enumerate(NEIGHBOURS)
-        if plane.has(r + dr, c + dc)
-    ]
-    for source, patch in sources:
-        step = clip(patch[0] - around.x[0], 64)
-        found.signs.append((sign_weights[source][0], step))
-        found.magnitudes.append((magnitude_weights[source][0], abs(step)))
+    layer = LAYERS.index(first)
+    end = LAYERS[layer + 1]
+    inputs, hidden, outputs, own = (
+        tables[f"{name}_{layer}"][around.plane] for name in ("inputs", "hidden", "outputs", "own")
+    )
+    a = 64 * inputs[22 * end]
+    for source, values in known(plane, around, end, r, c):
+        for j, v in enumerate(values):
+            if v != 0:
+                a = a + inputs[(11 * (v < 0) + source) * end + j] * LOG[abs(v)]
+    b = np.clip(a >> 7, 0, 4095)
+    sums = 256 * hidden[-1] + (hidden[:-1] * b[:, None]).sum(axis=0)
+    d = np.clip(sums >> 10, 0, 4095)
+    e = 256 * outputs[-1] + (outputs[:-1] * d[:, None]).sum(axis=0)
+    return Prediction(first, end, e.tolist(), own.tolist(), around.x)
+
+
+def known(
+    plane: Plane, around: Around, end: int, r: int, c: int
+) -> Iterator[tuple[int, list[int]]]:
+    """Sources, and what comes from each."""
+    for source, (dr, dc) in enumerate(NEIGHBOURS):
+        if plane.has(r + dr, c + dc):
+            patch = plane.at(r + dr, c + dc)
+            step = clip(patch[0] - around.x[0], 64)
+            yield source, [step, *(clip(value, 32) for value in patch[1:end])]
     # y and u are 0 where they are no sources.
-    for source, patch in [*sources, (OWN, around.x), (LUMA, around.y), (CB, around.u)]:
-        for j in range(1, 64):
-            value = clip(patch[j], 32)
-            if value:
-                found.magnitudes.append((magnitude_weights[source][j], abs(value)))
-                if j < SIGNED and source != LUMA:
-                    found.signs.append((sign_weights[source][j], value))
-    return found
+    for source, patch in ((OWN, around.x), (LUMA, around.y), (CB, around.u)):
+        yield source, [0, *(clip(value, 32) for value in patch[1:end])]
 
 
 def count(patch: Patch, start: int, stop: int) -> int:
@@ -569,7 +591,7 @@ def count(patch: Patch, start: int, stop: int) -> int:
 
 
 def decode_band(
-    reader: Reader, around: Around, prediction: Predictor, band: int, last: int
+    reader: Reader, around: Around, prediction: Prediction, band: int, last: int
 ) -> None:
     start, stop = BANDS[band], min(BANDS[band + 1], last)
     if not reader.decide(band_flag(around, prediction, band, stop)):
@@ -582,10 +604,9 @@ def decode_band(
             size = read_size(reader, here)
             negative = reader.decide(is_negative(here, size)) if i < SIGNED else reader.even_odds()
             x[i] = -size if negative else size
-            prediction.take(i, x[i])
 
 
-def band_flag(around: Around, prediction: Predictor, band: int, stop: int) -> Decision:
+def band_flag(around: Around, prediction: Prediction, band: int, stop: int) -> Decision:
     start = BANDS[band]
     w, n, y, u = (count(patch, start, stop) for patch in (around.w, around.n, around.y, around.u))
     before = count(around.x, BANDS[band - 1], start) if band > 0 else 0
@@ -631,7 +652,7 @@ class Here:
         return min((abs(self.s) + 1024) >> 11, 7)
 
 
-def letters(around: Around, prediction: Predictor, band: int, i: int, last: int) -> Here:
+def letters(around: Around, prediction: Prediction, band: int, i: int, last: int) -> Here:
     start, stop = BANDS[band], min(BANDS[band + 1], last)
     w, n = around.w, around.n
     f = int(count(w, start, stop) + count(n, start, stop) > 1)
@@ -773,21 +794,37 @@ def decode_file(data: bytes, tables: Mapping[str, Any]) -> list[list[list[list[P
 
 
 def plain_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A model's tables as lists of integers; the neutral ones for a model without."""
+    """A model's tables as integers that do not overflow; the neutral ones for a model without."""
     if tables:
-        return {name: array.tolist() for name, array in tables.items()}
-    magnitudes = [[[0] * 64 for _ in range(64)] for _ in range(11)]
-    for i in range(1, 64):
-        magnitudes[W][i][i] = magnitudes[N][i][i] = 4096
-        magnitudes[NW][i][i] = magnitudes[NE][i][i] = 1966
-        for j in range(max(1, i - 3), i):
-            magnitudes[OWN][j][i] = 1365
-    return {
+        return {
+            name: array.astype(np.int64) if name in NETWORKS else array.tolist()
+            for name, array in tables.items()
+        }
+    return neutral_networks() | {
         "slots": [[32768] * NUM_SLOTS] * 3,
         "counts": [[0] * NUM_SLOTS] * 3,
         "weights": [[[11468] * 8] * sum(SETS.values())] * 3,
-        "sign_predictors": [[[[0] * 21] * 21] * 11] * 3,
-        "magnitude_predictors": [magnitudes] * 3,
-        "magnitude_offsets": [[819] * 64] * 3,
         "mean_predictors": [[3072, -2048, 1024, 0, 0, 0]] * 3,
     }
+
+
+def neutral_networks() -> dict[str, Any]:
+    """The networks of a model without tables."""
+    networks = {name: np.zeros((3, *shape), np.int64) for name, shape in NETWORKS.items()}
+    for layer in (1, 2, 3):
+        first, end = LAYERS[layer : layer + 2]
+        inputs, hidden, outputs, own = (
+            networks[f"{name}_{layer}"] for name in ("inputs", "hidden", "outputs", "own")
+        )
+        p = 2 if layer == 3 else 1
+        for i in range(first, end):
+            u = (i - first) // p
+            for source, weight in enumerate((614, 614, 256, 256)):  # W, N, NW, NE
+                for sign in (0, 1):
+                    inputs[:, (11 * sign + source) * end + i, u] = weight // p
+            hidden[:, u, u] = 1024
+            outputs[:, u, i - first] = 1024
+            outputs[:, -1, i - first] = -1280
+            for j in range(max(first, i - 3), i):
+                own[:, j - first, i - first] = 2048
+    return networks

@@ -23,6 +23,8 @@ from cscodec.sensing.averages import cosine_basis
 ROOT = Path(__file__).resolve().parents[1]
 EXIF = b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0"  #: without any tag
 START = 8  #: bytes of signature and version
+#: Random tables of larger numbers than these are no model's: some sum of a network might overflow.
+WIDEST = {"weights": 1 << 19, "inputs": 25000, "hidden": 6000, "outputs": 20000}
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -89,7 +91,8 @@ def odd_model() -> Model:
     tables = {}
     for name, array in neutral_tables().as_mapping().items():
         span = np.iinfo(array.dtype)
-        low, high = (-(1 << 19), 1 << 19) if name == "weights" else (span.min, span.max)
+        most = WIDEST.get(name.partition("_")[0])
+        low, high = (-most, most) if most else (span.min, span.max)
         tables[name] = generator.integers(low, high, array.shape, array.dtype, endpoint=True)
     filters = {
         name: generator.integers(-150, 151, filter_shape()).astype(np.int16)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from strategies import odd_model
 
 from cscodec.bitstream.tables import neutral_tables
 from cscodec.codec import encode
@@ -89,9 +90,30 @@ def test_variants_learn_what_they_change(models: Any, gray_photo: np.ndarray) ->
         np.testing.assert_allclose(basis @ basis.T, np.eye(63), atol=1e-4)
         np.testing.assert_allclose(basis.sum(axis=1), 0, atol=1e-4)
     neutral = neutral_tables().as_mapping()
-    states = models.states_without_predictors(model, [crop])
+    states = models.states_without_predictions(model, [crop])
     changed = {name for name in states if (states[name] != neutral[name]).any()}
     assert changed == {"slots", "counts", "weights"}
+
+
+def test_neutral_tables_take_the_place_of_learned_ones(ablation: Any) -> None:
+    model = odd_model()
+    networks = {name for name in model.tables if name[-1].isdigit()}
+    states = {"slots", "counts", "weights"}
+    taken = {
+        variant.key: {
+            name
+            for name in model.tables
+            if variant.model.tables.get(name) is not model.tables[name]
+        }
+        for variant in ablation.coders(model)
+    }
+    assert taken == {
+        "neutral": set(model.tables),
+        "predictors": states,
+        "no mean predictors": {"mean_predictors"},
+        "no networks": networks,
+    }
+    assert len(networks) == 12
 
 
 def test_crops_are_gray_centres_of_training_pictures(models: Any, tmp_path: Path) -> None:

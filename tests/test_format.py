@@ -47,24 +47,44 @@ def round_model() -> Model:
     """Predictions that are round numbers often lie just where one bin ends and the next begins."""
     generator = np.random.default_rng(3)
     tables = dict(odd_model().tables)
-    for name, unit, most in (
-        ("sign_predictors", 512, 3),
-        ("magnitude_predictors", 1024, 3),
-        ("magnitude_offsets", 64, 20),
-        ("mean_predictors", 1024, 4),
-    ):
-        drawn = unit * generator.integers(-most, most + 1, tables[name].shape)
-        tables[name] = drawn.astype(np.int16)
+    ranges = {"inputs": (64, 6), "hidden": (512, 1), "outputs": (128, 3), "own": (256, 3)}
+    ranges["mean"] = (1024, 4)
+    for name, array in tables.items():
+        unit, most = ranges.get(name.partition("_")[0], (0, 0))
+        if unit:
+            drawn = unit * generator.integers(-most, most + 1, array.shape)
+            if name.startswith("inputs"):
+                drawn[2] *= 16  # fills hidden units
+            tables[name] = drawn.astype(np.int16)
     weights = tables["weights"] // 8
     weights[generator.random(weights.shape) < 0.02] = mixing.WEIGHT_LIMIT
     tables["weights"] = weights
     return Model("round", odd_model().luma, odd_model().chroma, tables)
 
 
+@lru_cache(maxsize=1)
+def full_model() -> Model:
+    """Networks whose sums come as near to 2³¹ as a model's may, in hidden units and outputs."""
+    generator = np.random.default_rng(4)
+    tables = dict(odd_model().tables)
+    for layer in (1, 2, 3):
+        names = [f"{name}_{layer}" for name in ("inputs", "hidden", "outputs", "own")]
+        inputs, hidden, outputs, own = (np.zeros_like(tables[name]) for name in names)
+        inputs[:, -1] = 32767
+        for array in (hidden, outputs):
+            array[:, :-1] = 524416 // (array.shape[1] - 1)  # times 4095: 128 less than 2³¹
+            array *= generator.choice(np.int16([-1, 1]), array[:, :1].shape)
+        hidden[0] = abs(hidden[0])  # so that all of luma's outputs are full
+        own += np.eye(own.shape[1], k=1, dtype=np.int16)
+        tables |= zip(names, (inputs, hidden, outputs, own), strict=True)
+    return Model("full", odd_model().luma, odd_model().chroma, tables)
+
+
 MODELS: dict[str, Callable[[], Model]] = {
     "plain": plain_model,
     "odd": odd_model,
     "round": round_model,
+    "full": full_model,
     "photo": lambda: load_model("photo"),
 }
 NOISE = np.random.default_rng(0).choice([0, 255], (24, 40)).astype(np.uint8)
@@ -117,7 +137,7 @@ def assert_same_values(data: bytes, model: Model) -> None:
 # -------------------------------------------------------------------------------- decoders
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", ["plain", "odd", "round", "photo"])
 @pytest.mark.parametrize("picture", PICTURES)
 def test_the_reference_finds_the_same_values(picture: str, model: str) -> None:
     pixels, options = PICTURES[picture]
@@ -137,7 +157,7 @@ def test_all_layers_of_the_test_files_hold_something() -> None:
     assert np.array(planes[0])[..., 1:].max() > 16  # an escape
 
 
-@pytest.mark.parametrize("model", ["plain", "odd", "round"])
+@pytest.mark.parametrize("model", ["plain", "odd", "round", "full"])
 def test_the_decoders_agree_on_the_largest_values(model: str) -> None:
     generator = np.random.default_rng(1)
     extremes = [-layout.MAX_VALUE, 0, 0, 1, layout.MAX_VALUE]
@@ -211,8 +231,8 @@ def test_reference_and_codec_accept_the_same_files(data: st.DataObject) -> None:
             chunks[k : k + 2] = chunks[k : k + 2][::-1]
         elif edit == "insert":
             chunks.insert(k, (data.draw(kinds), b"what"))
-        elif chunks and len(chunks[0][1]) == 25:
-            byte, value = data.draw(st.integers(0, 24)), data.draw(st.integers(0, 255))
+        elif chunks and len(chunks[0][1]) == 27:
+            byte, value = data.draw(st.integers(0, 26)), data.draw(st.integers(0, 255))
             fields = bytearray(chunks[0][1])
             fields[byte] = value
             chunks[0] = (chunks[0][0], bytes(fields))
@@ -263,6 +283,23 @@ def test_model_ids_are_as_the_page_says() -> None:
 
 
 # -------------------------------------------------------------------------------- the page
+
+
+def test_the_page_s_tables() -> None:
+    totals = {"SLOTS": reference.NUM_SLOTS, "SETS": sum(reference.SETS.values())}
+    found = {
+        row[0].strip("`").removeprefix("tables."): (
+            row[1],
+            tuple(totals.get(size) or int(size) for size in row[2].split(", ")),
+        )
+        for row in rows("The model")
+        if row[0].startswith("`")
+    }
+    arrays = neutral_tables().as_mapping()
+    assert found == {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+    assert {name: (3, *shape) for name, shape in reference.NETWORKS.items()} == {
+        name: array.shape for name, array in arrays.items() if name in reference.NETWORKS
+    }
 
 
 def test_the_page_s_groups_of_slots() -> None:
@@ -373,8 +410,8 @@ def example() -> str:
         if kind == b"H":
             line(payload[:8], "width, height")
             line(payload[8:12], "channels, flags, coder, measurements")
-            line(payload[12:17], "step, chroma step, zero cell")
-            line(payload[17:], "model id")
+            line(payload[12:19], "steps, tilts, zero cell")
+            line(payload[19:], "model id")
         elif payload:
             line(payload, f"layer {number - 1}")
         line(chunk[-4:], "checksum")

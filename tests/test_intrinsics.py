@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from building.intrinsics import CODE
 from cscodec.kernels import convolution, declaration, filters
-from cscodec.kernels.intrinsics import LANES
+from cscodec.kernels.intrinsics import BLOCK, LANES
 from cscodec.kernels.mixing import (
     LOGIT_LIMIT,
     MIN_PROBABILITY,
@@ -72,6 +72,43 @@ def test_add_scaled(seed: int, vectors: int, factor: int) -> None:
         return [sums, weights, 2, factor]
 
     assert_alike("run_add_scaled", make)
+
+
+@given(seed=seeds, blocks=st.integers(1, 4), pairs=st.integers(0, 8), spare=st.integers(0, 3))
+def test_add_rows(seed: int, blocks: int, pairs: int, spare: int) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        weights = generator.integers(-32768, 32768, (5, BLOCK * blocks)).astype(np.int16)
+        weights[0] = -32768
+        rows = generator.integers(0, 5, 2 * pairs + spare)
+        most = 65535 // max(2 * pairs, 2)  # no sum reaches 2³¹
+        factors = generator.choice([0, 1, most], 2 * pairs + spare)
+        sums = np.full(BLOCK * blocks, 7, np.int32)
+        return [sums, weights, rows, factors, 2 * pairs]
+
+    assert_alike("run_add_rows", make)
+
+
+@given(
+    seed=seeds,
+    eights=st.integers(1, 4),
+    blocks=st.integers(1, 3),
+    shift=st.sampled_from([7, 10]),
+    size=st.sampled_from([1, 1 << 8, 1 << 19, (1 << 31) - 1]),
+)
+def test_multiply_rectified(seed: int, eights: int, blocks: int, shift: int, size: int) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        pairs = LANES * eights // 2
+        sums = generator.integers(-size - 1, size, 2 * pairs, np.int32, endpoint=True)
+        sums[0] = size
+        most = 524416 // (2 * pairs) - 64  # of weights, as all hidden numbers may be 4095
+        weights = generator.integers(-most, most, (pairs, BLOCK * blocks, 2)).clip(-32768, 32767)
+        offsets = generator.integers(-(1 << 17), 1 << 17, BLOCK * blocks).astype(np.int32)
+        hidden, product = np.full(2 * pairs, 7, np.int16), np.full(BLOCK * blocks, 7, np.int32)
+        return [sums, shift, hidden, weights.astype(np.int16), offsets, product]
+
+    assert_alike("run_multiply_rectified", make)
 
 
 @given(seed=seeds, depth=st.integers(0, 13), more=st.integers(0, 3))

@@ -257,6 +257,29 @@ class TestTables:
         with pytest.raises(InvalidModelError, match="mixing weight"):
             CoderTables.from_mapping({**odd_model().tables, "weights": weights})
 
+    @pytest.mark.parametrize(
+        ("name", "rows", "weight", "last", "most"),
+        [
+            # Weights of some rows of the last column, and the most that another row may have.
+            ("inputs_3", 683, 32752, "inputs_3", 7),
+            ("hidden_1", 128, 4097, "hidden_1", 0),
+            ("hidden_3", 64, -8194, "hidden_3", 0),
+            ("outputs_2", 32, 16388, "outputs_2", 0),
+            ("outputs_3", 32, -16388, "own_3", 1),
+        ],
+    )
+    def test_networks_that_could_overflow_are_refused(
+        self, name: str, rows: int, weight: int, last: str, most: int
+    ) -> None:
+        tables = {key: array.copy() for key, array in neutral_tables().as_mapping().items()}
+        tables[name][1] = tables[last][1] = 0
+        tables[name][1, :rows, -1] = weight
+        tables[last][1, -1, -1] = most
+        CoderTables.from_mapping({key: array.copy() for key, array in tables.items()})
+        tables[last][1, -1, -1] = most + 1
+        with pytest.raises(InvalidModelError, match="network of layer"):
+            CoderTables.from_mapping(tables)
+
     def test_filters_that_do_not_fit_are_refused(self) -> None:
         luma = odd_model().filters["luma"]
         for filters in ({"luma": luma[1:]}, {"luma": luma.astype(np.int32)}, {"red": luma}):
