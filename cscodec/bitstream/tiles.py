@@ -75,7 +75,7 @@ class TileState:
     ) -> None:
         """Run the kernels of one layer over all planes."""
         logits = np.zeros(MAX_INPUTS, np.int32)
-        luma = self.values[0]
+        luma, luma_masks = self.values[0], self.masks[0]
         for number, values in enumerate(self.values):
             coder = Coder(*range_coder, *self.mixers[number], logits)
             if layer == 0:
@@ -84,12 +84,15 @@ class TileState:
                 continue
             if number == 1:
                 luma = magnitudes_at(self.values[0], self.shapes[1])
+                luma_masks = _masks_of(luma)
             planes = Planes(
                 number,
                 values,
                 self.masks[number],
                 luma,
                 self.values[1] if number == 2 else values,
+                luma_masks if number else self.masks[number],
+                self.masks[min(number, 1)],
                 wanted[number],
             )
             network = self.tables.network(number, layer)
@@ -190,6 +193,11 @@ def decode_means(
         planes.append(_coded_means(coder, tables.mean_weights[number], nothing))
     _check_end(range_coder, 0)
     return [plane[1:-1, 1:-1, np.newaxis] for plane in planes]
+
+
+def _masks_of(values: Values) -> Array:
+    """For every patch a mask of the measurements that are not zero."""
+    return np.packbits(values != 0, axis=-1, bitorder="little").view(np.int64)[..., 0]
 
 
 def _coded_means(coder: Coder, weights: Array, wanted: Array) -> Values:
