@@ -15,12 +15,13 @@ from cscodec.arrays import Array, Float32Array
 
 Parameters = dict[str, Array]
 
-_BATCH = 2048  # patches, or as many as there are
-_ITERATIONS = 6000  # most of them; small sets take fewer
-_LEAST_ITERATIONS = 300
-_PASSES = 20  # most, over all patches
+_BATCH = 2048  # patches, at most
+_BATCHES = 64  # that a small set makes, at least
+_PASSES = 6  # over all patches: more learn them by heart
+_ITERATIONS = 6000  # at most
 _RATE = 2e-2  # of learning, at its height
 _MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
+_DECAY = 0.1  # of weights, as a share of the rate
 _WARM_UP = 0.1  # of the iterations
 
 #: What the coder's integers can hold.
@@ -128,18 +129,22 @@ def _train(
     flat = parameters["flat"]
     held = flat[: -parameters["above"].size]  # what the coder has room for
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
-    iterations = np.clip(_PASSES * len(own) // _BATCH, _LEAST_ITERATIONS, _ITERATIONS)
+    batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
+    iterations = min(_PASSES * len(own) // batch, _ITERATIONS)
     for done in range(iterations):
-        patches = generator.integers(len(own), size=min(len(own), _BATCH))
+        patches = generator.integers(len(own), size=batch)
         turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures
         inputs = network_inputs(turn * values[patches][:, columns], signed)
         _, gradient = loss_and_gradient(parameters, inputs, turn * own[patches])
         mean += (1 - _MEMORY) * (gradient - mean)
         square += (1 - _SQUARES_MEMORY) * (gradient * gradient - square)
-        correction = np.sqrt(1 - _SQUARES_MEMORY ** (done + 1)) / (1 - _MEMORY ** (done + 1))
         cycle = np.interp((done + 0.5) / iterations, (0, _WARM_UP, 1), (0, np.pi, 2 * np.pi))
-        rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2 * correction)
-        flat -= rate * mean / (np.sqrt(square) + 1e-8)
+        rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2)
+        held *= 1 - _DECAY * rate
+        started = np.float32(
+            np.sqrt(1 - _SQUARES_MEMORY ** (done + 1)) / (1 - _MEMORY ** (done + 1))
+        )
+        flat -= rate * started * mean / (np.sqrt(square) + 1e-8)
         np.clip(held, -_MOST_WEIGHT, _MOST_WEIGHT, out=held)
         report((done + 1) / iterations)
 
