@@ -80,9 +80,8 @@ def fit_network(
         _train(parameters, values, own, columns, signed, generator, progress or (lambda _: None))
     inputs = np.zeros((2, values.shape[1], widths[0]))
     inputs[:, columns] = parameters["inputs"][:-1].reshape(1 + signed, -1, widths[0])
-    inputs = np.concatenate([*inputs, parameters["inputs"][-1:]])
-    weights = {**parameters, "inputs": inputs}
-    return {name: np.rint(weights[name] * one).astype(np.int16) for name, one in _ONES.items()}
+    parameters["inputs"] = np.concatenate([*inputs, parameters["inputs"][-1:]])
+    return {name: np.rint(parameters[name] * one).astype(np.int16) for name, one in _ONES.items()}
 
 
 def initial_parameters(
@@ -122,7 +121,7 @@ def _train(
     generator: np.random.Generator,
     report: Callable[[float], None],
 ) -> None:
-    """Adam, with one cycle of its rate: up and down again, along cosines."""
+    """Adam, with one cycle of its rate, up and down along cosines, which hides its slow start."""
     for name in ("inputs", "hidden"):
         weights = parameters[name][:-1]
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
@@ -141,10 +140,7 @@ def _train(
         cycle = np.interp((done + 0.5) / iterations, (0, _WARM_UP, 1), (0, np.pi, 2 * np.pi))
         rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2)
         held *= 1 - _DECAY * rate
-        started = np.float32(
-            np.sqrt(1 - _SQUARES_MEMORY ** (done + 1)) / (1 - _MEMORY ** (done + 1))
-        )
-        flat -= rate * started * mean / (np.sqrt(square) + 1e-8)
+        flat -= rate * mean / (np.sqrt(square) + 1e-8)
         np.clip(held, -_MOST_WEIGHT, _MOST_WEIGHT, out=held)
         report((done + 1) / iterations)
 
@@ -170,8 +166,8 @@ def loss_and_gradient(parameters: Parameters, inputs: Array, own: Array) -> tupl
     sizes = np.abs(_LOGARITHMS[own.view(np.uint8)])
     outputs[:, :num_own] += sizes @ np.triu(parameters["own"], 1)
     loss, by_outputs, by_above = _head(parameters, outputs, own)
-    by_second = (by_outputs @ parameters["outputs"][:-1].T) * _is_free(second)
-    by_first = (by_second @ parameters["hidden"][:-1].T) * _is_free(first)
+    by_second = _where_free(second, by_outputs @ parameters["outputs"].T)
+    by_first = _where_free(first, by_second @ parameters["hidden"].T)
     gradients = [
         inputs.T @ by_first,
         first.T @ by_second,
@@ -179,22 +175,18 @@ def loss_and_gradient(parameters: Parameters, inputs: Array, own: Array) -> tupl
         np.triu(sizes.T @ by_outputs[:, :num_own], 1),
         by_above,
     ]
-    gradient = np.concatenate([part.ravel() for part in gradients])
-    return loss / len(own), gradient / np.float32(len(own))
+    return loss / len(own), np.concatenate([part.ravel() for part in gradients]) / len(own)
 
 
 def _hidden(sums: Array) -> Array:
     """Hidden values, (patches, width + 1), and their constant."""
-    hidden = np.empty((len(sums), sums.shape[1] + 1), sums.dtype)
-    np.clip(sums, 0, _MOST_HIDDEN, out=hidden[:, :-1])
-    hidden[:, -1] = _HIDDEN_CONSTANT
-    return hidden
+    constant = np.full((len(sums), 1), _HIDDEN_CONSTANT, sums.dtype)
+    return np.concatenate([np.clip(sums, 0, _MOST_HIDDEN), constant], axis=1)
 
 
-def _is_free(hidden: Array) -> Array:
-    """Where hidden values follow their sums."""
-    free: Array = (hidden[:, :-1] > 0) & (hidden[:, :-1] < _MOST_HIDDEN)
-    return free
+def _where_free(hidden: Array, by_hidden: Array) -> Array:
+    """Gradients by sums, from those by hidden values, which do not follow them beyond limits."""
+    return (by_hidden * ((hidden > 0) & (hidden < _MOST_HIDDEN)))[:, :-1]
 
 
 def _head(parameters: Parameters, outputs: Array, own: Array) -> tuple[float, Array, Array]:
