@@ -107,8 +107,7 @@ def initial_parameters(
     odds = (present + np.exp(-_MOST_LOG_ODDS)) / (len(own) - present + 1)
     log_odds = np.clip(np.log(odds), -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
     parameters["outputs"][-1, :num_own] = log_odds / _HIDDEN_CONSTANT
-    parameters["above"][:, :num_own] = [[-1], [1]]
-    parameters["above"][1, num_own:] = 0.5
+    parameters["above"][1] = 0.5
     return parameters
 
 
@@ -159,23 +158,19 @@ def network_inputs(values: Array, signed: bool) -> Float32Array:
 
 def loss_and_gradient(parameters: Parameters, inputs: Array, own: Array) -> tuple[float, Array]:
     """Nats of each patch on average, and their gradient in the order of the parameters."""
-    num_own = own.shape[1]
     first = _hidden(inputs @ parameters["inputs"])
     second = _hidden(first @ parameters["hidden"])
     outputs = second @ parameters["outputs"]
+    num_own = own.shape[1]
     sizes = np.abs(_LOGARITHMS[own.view(np.uint8)])
     outputs[:, :num_own] += sizes @ np.triu(parameters["own"], 1)
     loss, by_outputs, by_above = _head(parameters, outputs, own)
     by_second = _where_free(second, by_outputs @ parameters["outputs"].T)
     by_first = _where_free(first, by_second @ parameters["hidden"].T)
-    gradients = [
-        inputs.T @ by_first,
-        first.T @ by_second,
-        second.T @ by_outputs,
-        np.triu(sizes.T @ by_outputs[:, :num_own], 1),
-        by_above,
-    ]
-    return loss / len(own), np.concatenate([part.ravel() for part in gradients]) / len(own)
+    products = [inputs.T @ by_first, first.T @ by_second, second.T @ by_outputs]
+    by_own = np.triu(sizes.T @ by_outputs[:, :num_own], 1)
+    gradient = np.concatenate([part.ravel() for part in (*products, by_own, by_above)])
+    return loss / len(own), gradient / len(own)
 
 
 def _hidden(sums: Array) -> Array:
