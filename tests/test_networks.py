@@ -31,10 +31,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def patches(number: int, seed: int = 0) -> tuple[Array, Array]:
-    """Sparse values of four sources, and measurements of which each
-
-    has the sign of measurement 1 to 5 of the first source, if that is not zero, and else is zero.
-    """
+    """Sparse values of four sources, and measurements with the signs of the first's."""
     generator = np.random.default_rng(seed)
     values = np.zeros((number, NUM_SOURCES, LAST), np.int8)
     shape = (number, 4, LAST)
@@ -120,10 +117,18 @@ def test_zeros_are_expected_to_go_on(number: int, signed: bool) -> None:
 
 def test_a_pattern_is_learned() -> None:
     network = fitted(*patches(5000))
+    assert all(np.abs(network[name]).max() <= 4095 for name in ("inputs", "hidden", "outputs"))
     values, own = patches(1000, seed=1)
     sizes, signs = log_odds(network, values, own)
     assert np.mean((sizes > 0) == (own != 0)) > 0.97
     assert np.mean((np.sign(signs) == np.sign(own))[own != 0]) > 0.97
+
+
+def test_negatives_of_pictures_are_expected_too() -> None:
+    values, own = patches(3000)
+    network = fitted(np.abs(values), np.abs(own))
+    _, signs = log_odds(network, -np.abs(values), own)
+    assert np.mean(signs[own != 0] < 0) > 0.97
 
 
 def test_own_values_before_it_predict_a_measurement() -> None:

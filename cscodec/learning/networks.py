@@ -15,12 +15,13 @@ from cscodec.arrays import Array, Float32Array
 
 Parameters = dict[str, Array]
 
-_BATCH = 2048  # patches, or as many as there are
-_ITERATIONS = 6000  # most of them; small sets take fewer
-_LEAST_ITERATIONS = 300
-_PASSES = 20  # most, over all patches
+_BATCH = 2048  # patches, at most
+_BATCHES = 64  # that a small set makes, at least
+_PASSES = 6  # over all patches: more learn them by heart
+_ITERATIONS = 6000  # at most
 _RATE = 2e-2  # of learning, at its height
 _MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
+_DECAY = 0.1  # of weights, as a share of the rate
 _WARM_UP = 0.1  # of the iterations
 
 #: What the coder's integers can hold.
@@ -80,9 +81,9 @@ def fit_network(
         _train(parameters, values, own, columns, signed, generator, progress or (lambda _: None))
     inputs = np.zeros((2, values.shape[1], widths[0]))
     inputs[:, columns] = parameters["inputs"][:-1].reshape(1 + signed, -1, widths[0])
-    inputs = np.concatenate([*inputs, parameters["inputs"][-1:]])
-    weights = {**parameters, "inputs": inputs, "above": parameters["above"].T}
-    return {name: np.rint(weights[name] * one).astype(np.int16) for name, one in _ONES.items()}
+    parameters["inputs"] = np.concatenate([*inputs, parameters["inputs"][-1:]])
+    parameters["above"] = parameters["above"].T
+    return {name: np.rint(parameters[name] * one).astype(np.int16) for name, one in _ONES.items()}
 
 
 def initial_parameters(
@@ -108,8 +109,7 @@ def initial_parameters(
     odds = (present + np.exp(-_MOST_LOG_ODDS)) / (len(own) - present + 1)
     log_odds = np.clip(np.log(odds), -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
     parameters["outputs"][-1, :num_own] = log_odds / _HIDDEN_CONSTANT
-    parameters["above"][:, :num_own] = [[-1], [1]]
-    parameters["above"][1, num_own:] = 0.5
+    parameters["above"][1] = 0.5
     return parameters
 
 
@@ -122,23 +122,25 @@ def _train(
     generator: np.random.Generator,
     report: Callable[[float], None],
 ) -> None:
-    """Adam, with one cycle of its rate: up and down again, along cosines."""
+    """Adam, with one cycle of its rate, up and down along cosines, which hides its slow start."""
     for name in ("inputs", "hidden"):
         weights = parameters[name][:-1]
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
     flat = parameters["flat"]
+    held = flat[: -parameters["above"].size]  # what the coder has room for
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
-    iterations = np.clip(_PASSES * len(own) // _BATCH, _LEAST_ITERATIONS, _ITERATIONS)
+    batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
+    iterations = min(_PASSES * len(own) // batch, _ITERATIONS)
     for done in range(iterations):
-        patches = generator.integers(len(own), size=min(len(own), _BATCH))
+        patches = generator.integers(len(own), size=batch)
         turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures
         inputs = network_inputs(turn * values[patches][:, columns], signed)
         _, gradient = loss_and_gradient(parameters, inputs, turn * own[patches])
         mean += (1 - _MEMORY) * (gradient - mean)
         square += (1 - _SQUARES_MEMORY) * (gradient * gradient - square)
-        correction = np.sqrt(1 - _SQUARES_MEMORY ** (done + 1)) / (1 - _MEMORY ** (done + 1))
         cycle = np.interp((done + 0.5) / iterations, (0, _WARM_UP, 1), (0, np.pi, 2 * np.pi))
-        rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2 * correction)
+        rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2)
+        held *= 1 - _DECAY * rate
         flat -= rate * mean / (np.sqrt(square) + 1e-8)
         np.clip(flat, -_MOST_WEIGHT, _MOST_WEIGHT, out=flat)
         report((done + 1) / iterations)
@@ -158,38 +160,30 @@ def network_inputs(values: Array, signed: bool) -> Float32Array:
 
 def loss_and_gradient(parameters: Parameters, inputs: Array, own: Array) -> tuple[float, Array]:
     """Nats of each patch on average, and their gradient in the order of the parameters."""
-    num_own = own.shape[1]
     first = _hidden(inputs @ parameters["inputs"])
     second = _hidden(first @ parameters["hidden"])
     outputs = second @ parameters["outputs"]
+    num_own = own.shape[1]
     sizes = np.abs(_LOGARITHMS[own.view(np.uint8)])
     outputs[:, :num_own] += sizes @ np.triu(parameters["own"], 1)
     loss, by_outputs, by_above = _head(parameters, outputs, own)
-    by_second = (by_outputs @ parameters["outputs"][:-1].T) * _is_free(second)
-    by_first = (by_second @ parameters["hidden"][:-1].T) * _is_free(first)
-    gradients = [
-        inputs.T @ by_first,
-        first.T @ by_second,
-        second.T @ by_outputs,
-        np.triu(sizes.T @ by_outputs[:, :num_own], 1),
-        by_above,
-    ]
-    gradient = np.concatenate([part.ravel() for part in gradients])
-    return loss / len(own), gradient / np.float32(len(own))
+    by_second = _where_free(second, by_outputs @ parameters["outputs"].T)
+    by_first = _where_free(first, by_second @ parameters["hidden"].T)
+    products = [inputs.T @ by_first, first.T @ by_second, second.T @ by_outputs]
+    by_own = np.triu(sizes.T @ by_outputs[:, :num_own], 1)
+    gradient = np.concatenate([part.ravel() for part in (*products, by_own, by_above)])
+    return loss / len(own), gradient / len(own)
 
 
 def _hidden(sums: Array) -> Array:
     """Hidden values, (patches, width + 1), and their constant."""
-    hidden = np.empty((len(sums), sums.shape[1] + 1), sums.dtype)
-    np.clip(sums, 0, _MOST_HIDDEN, out=hidden[:, :-1])
-    hidden[:, -1] = _HIDDEN_CONSTANT
-    return hidden
+    constant = np.full((len(sums), 1), _HIDDEN_CONSTANT, sums.dtype)
+    return np.concatenate([np.clip(sums, 0, _MOST_HIDDEN), constant], axis=1)
 
 
-def _is_free(hidden: Array) -> Array:
-    """Where hidden values follow their sums."""
-    free: Array = (hidden[:, :-1] > 0) & (hidden[:, :-1] < _MOST_HIDDEN)
-    return free
+def _where_free(hidden: Array, by_hidden: Array) -> Array:
+    """Gradients by sums, from those by hidden values, which do not follow them beyond limits."""
+    return (by_hidden * ((hidden > 0) & (hidden < _MOST_HIDDEN)))[:, :-1]
 
 
 def _head(parameters: Parameters, outputs: Array, own: Array) -> tuple[float, Array, Array]:
