@@ -192,6 +192,7 @@ def run_mix(
     weights: Annotated[Array, int32["sets", LANES]],
     logits: Annotated[Array, int32[LANES].out],
     chosen: Annotated[Array, int64[7]],
+    hint: Integer,
     first: Integer,
     second: Integer,
     found: Annotated[Array, int64[1].out],
@@ -199,7 +200,7 @@ def run_mix(
     contexts = (
         chosen[0], chosen[1], chosen[2], chosen[3], chosen[4], chosen[5], chosen[6],
     )  # fmt: skip
-    found[0] = mix(STRETCH, slots, weights, logits, contexts, first, second)
+    found[0] = mix(STRETCH, slots, weights, logits, contexts, hint, first, second)
 
 
 @kernel
@@ -231,7 +232,8 @@ def code_decision(
 ) -> None:
     """Code a decision of three contexts, with rows 0 and 2 of the weights."""
     contexts = (chosen[0], chosen[1], chosen[2])
-    probability = np.int64(SQUASH[mix(STRETCH, slots, weights, logits, contexts, 0, 2) + 2048])
+    logit = mix(STRETCH, slots, weights, logits, contexts, 0, 0, 2)
+    probability = np.int64(SQUASH[logit + 2048])
     bits[0] = code_bit(state, data, decoding, probability, bits[0])
     error = (bits[0] << 16) - probability
     learn(RECIPROCAL, slots, weights, logits, contexts, 0, 2, error)

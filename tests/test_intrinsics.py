@@ -211,14 +211,14 @@ def adaptive_state(generator: np.random.Generator) -> list[Array]:
     return [slots, weights, logits]
 
 
-@given(seed=seeds)
-def test_mix(seed: int) -> None:
+@given(seed=seeds, hint=st.integers(-LOGIT_LIMIT, LOGIT_LIMIT))
+def test_mix(seed: int, hint: int) -> None:
     def make() -> list[Any]:
         generator = np.random.default_rng(seed)
         state = adaptive_state(generator)
         chosen = generator.integers(0, 40, 7)
         first, second = (int(row) for row in generator.permutation(4)[:2])
-        return [*state, chosen, first, second, np.zeros(1, np.int64)]
+        return [*state, chosen, hint, first, second, np.zeros(1, np.int64)]
 
     assert_alike("run_mix", make)
 
