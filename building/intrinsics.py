@@ -444,7 +444,9 @@ def mix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         twelve_bits = builder.lshr(builder.load(place), _INT32(20))
         logit = builder.load(builder.gep(stretch, [builder.zext(twelve_bits, _INT64)]))
         heard = builder.insert_element(heard, builder.sext(logit, _INT32), _INT32(k))
-    first, second = (_row(builder, weights, row, vector) for row in arguments[5:])
+    hint = builder.trunc(arguments[5], _INT32)
+    heard = builder.insert_element(heard, hint, _INT32(len(signature.args[4])))
+    first, second = (_row(builder, weights, row, vector) for row in arguments[6:])
     both = builder.add(builder.load(first, align=4), builder.load(second, align=4))
     products = builder.mul(heard, builder.ashr(both, vector([4] * LANES)))
     total = cgutils.get_or_insert_function(

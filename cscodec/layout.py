@@ -43,6 +43,7 @@ MEAN_CLIP = 64  #: nor do larger differences of means
 NUM_INPUTS = 2 * NUM_SOURCES * NUM_MEASUREMENTS + 1
 #: Rectified sums of the networks of layers 1 to 3, the first and the second.
 WIDTHS = ((128, 32), (128, 32), (64, 32))
+NUM_LEVELS = 8  #: magnitudes that networks know how likely it is to be above
 MAX_HIDDEN = 4095  #: of these sums
 CONSTANT_INPUT, CONSTANT_HIDDEN = 64, 256  #: factors of the rows that are always added
 MAX_VALUE = 32767  #: largest magnitude of a quantised measurement

@@ -15,6 +15,7 @@ from cscodec.layout import (
     LAYERS,
     MAX_HIDDEN,
     NUM_INPUTS,
+    NUM_LEVELS,
     NUM_MEASUREMENTS,
     NUM_SOURCES,
     SIGNED,
@@ -37,12 +38,16 @@ class NetworkWeights(NamedTuple):
         Likewise. Outputs are the magnitudes of the layer's measurements, then signed values.
     own : ndarray, (measurements, measurements) int16
         In 1/8192. From a magnitude of the layer to the predicted ones of those that follow.
+    above : ndarray, (measurements + 7, 2) int16
+        Logits of being above level 1, by measurement, and above levels 2 to 8: an offset in 1/256,
+        and how many 1/4096 of the logit of not being zero.
     """
 
     inputs: Array
     hidden: Array
     outputs: Array
     own: Array
+    above: Array
 
 
 def num_predicted(layer: int) -> tuple[int, int]:
@@ -60,6 +65,7 @@ def shapes_of(layer: int) -> NetworkWeights:
         (wide + 1, narrow),
         (narrow + 1, sizes + signs),
         (sizes, sizes),
+        (sizes + NUM_LEVELS - 1, 2),
     )
 
 
@@ -99,6 +105,12 @@ def for_kernel(weights: NetworkWeights, layer: int) -> Network:
         outputs=outputs[0],
         output_offsets=outputs[1],
         own=_in_blocks(own),
+        above=np.concatenate(
+            [
+                np.pad(weights.above[:sizes], ((0, NUM_MEASUREMENTS - sizes), (0, 0))),
+                weights.above[sizes:],
+            ]
+        ),
         first_sign=sizes,
         **_room(*(-(-array.shape[1] // BLOCK) * BLOCK for array in (inputs, hidden[0], outputs[0]))),
     )
@@ -127,7 +139,7 @@ def neutral_weights(layer: int) -> NetworkWeights:
 
     Neighbouring measurements share a sum, as there are not enough of these.
     """
-    inputs, hidden, outputs, own = (np.zeros(shape, np.int16) for shape in shapes_of(layer))
+    inputs, hidden, outputs, own, above = (np.zeros(shape, np.int16) for shape in shapes_of(layer))
     first, last = LAYERS[layer : layer + 2]
     sizes, _ = num_predicted(layer)
     by_source = inputs[:-1].reshape(2, NUM_SOURCES, last, -1)
@@ -139,7 +151,8 @@ def neutral_weights(layer: int) -> NetworkWeights:
         outputs[k // shared, k] = 1024
         own[max(k - 3, 0) : k, k] = 2048
     outputs[-1, :sizes] = -1280
-    return NetworkWeights(inputs, hidden, outputs, own)
+    above[:] = -128, 3072
+    return NetworkWeights(inputs, hidden, outputs, own, above)
 
 
 def _in_pairs(weights: Array) -> tuple[Array, Array]:

@@ -51,9 +51,12 @@ class Coder(NamedTuple):
 
 
 @helper
-def probability_of(coder: Coder, contexts: Any, first: Integer, second: Integer) -> Integer:
-    """Return the probability (of 65536) that a decision is 1."""
-    logit = mix(STRETCH, coder.slots, coder.weights, coder.logits, contexts, first, second)
+def probability_of(
+    coder: Coder, contexts: Any, hint: Integer, first: Integer, second: Integer
+) -> Integer:
+    """Return the probability (of 65536) that a decision is 1; ``hint`` is a logit, or 0."""
+    inline_here()
+    logit = mix(STRETCH, coder.slots, coder.weights, coder.logits, contexts, hint, first, second)
     return np.int64(SQUASH[logit + 2048])
 
 
@@ -89,9 +92,11 @@ def settle(
 
 
 @helper
-def decide(coder: Coder, contexts: Any, first: Integer, second: Integer, bit: Integer) -> Integer:
+def decide(
+    coder: Coder, contexts: Any, hint: Integer, first: Integer, second: Integer, bit: Integer
+) -> Integer:
     """Code a decision."""
-    probability = probability_of(coder, contexts, first, second)
+    probability = probability_of(coder, contexts, hint, first, second)
     return settle(coder, contexts, first, second, probability, bit)
 
 

@@ -27,12 +27,15 @@ from cscodec.kernels.decisions import (
 )
 from cscodec.kernels.declaration import Array, Integer, helper, inline_here, kernel
 from cscodec.kernels.intrinsics import count_bits
+from cscodec.kernels.mixing import LOGIT_LIMIT
 from cscodec.kernels.predictions import (
     Network,
     Planes,
+    above_at,
     add_own,
     below,
     has_room,
+    log_odds_at,
     magnitude_at,
     predict,
     signed_at,
@@ -90,6 +93,7 @@ class _Value(NamedTuple):
     """What is known about one measurement before it is coded."""
 
     i: Integer
+    log_odds: Integer  # of its not being zero, in 1/256
     magnitude: Integer  # predicted
     bin: Integer
     signed: Integer  # predicted
@@ -208,7 +212,7 @@ def _code_band(
                 continue
         elif not coder.decoding:
             level = nonzero_level(abs(value.wanted), search)
-        level = _code_size(coder, band, value, level)
+        level = _code_size(coder, network, band, value, level)
         negative = _code_sign(coder, plane, patch, value, level)
         patch.own[i] = -level if negative else level
         mask |= np.int64(1) << i
@@ -252,7 +256,7 @@ def _code_flag(
         slot(slots.FLAG_D, (band.number, others, min(count_bits(mask), 2))),
     )
     first, second = SET_FLAG + band.number, SET_FLAG_BIN + total_bin
-    probability = probability_of(coder, contexts, first, second)
+    probability = probability_of(coder, contexts, 0, first, second)
     flag: Integer = 0
     if not coder.decoding:
         flag = np.int64(
@@ -285,6 +289,7 @@ def _known(
     signed = signed_at(network, i - band.first) if i < SIGNED else 0
     return _Value(
         i,
+        log_odds_at(network, i - band.first),
         magnitude,
         magnitude_bin(magnitude),
         signed,
@@ -332,7 +337,8 @@ def _code_zero(
         slot(slots.ZERO_G, (i, value.luma, value.chroma)),
     )
     first, second = SET_ZERO + i, SET_ZERO_BIN + value.bin
-    probability = probability_of(coder, contexts, first, second)
+    hint = clipped(value.log_odds, LOGIT_LIMIT)
+    probability = probability_of(coder, contexts, hint, first, second)
     level: Integer = 1
     if not coder.decoding:
         level = best_level(abs(value.wanted), probability, value.magnitude, search)
@@ -341,7 +347,9 @@ def _code_zero(
 
 
 @helper
-def _code_size(coder: Coder, band: _Band, value: _Value, level: Integer) -> Integer:
+def _code_size(
+    coder: Coder, network: Network, band: _Band, value: _Value, level: Integer
+) -> Integer:
     """Code a magnitude >= 1 and return it."""
     inline_here()
     i = value.i
@@ -352,7 +360,9 @@ def _code_size(coder: Coder, band: _Band, value: _Value, level: Integer) -> Inte
         slot(slots.ONE_D, (i, value.lean, min(value.bin // 6, 3))),
         slot(slots.ONE_E, (i, value.luma, value.chroma)),
     )
-    if not decide(coder, contexts, SET_ONE + i, SET_ONE_BIN + value.bin, np.int64(level > 1)):
+    hint = above_at(network, i - band.first, 1, value.log_odds)
+    second = SET_ONE_BIN + value.bin
+    if not decide(coder, contexts, hint, SET_ONE + i, second, np.int64(level > 1)):
         return 1
     nearby = min(value.west + value.north + value.one_back, 15)
     reached: Integer = 2
@@ -362,8 +372,9 @@ def _code_size(coder: Coder, band: _Band, value: _Value, level: Integer) -> Inte
             slot(slots.MORE_B, (reached - 1, i)),
             slot(slots.MORE_C, (reached - 1, nearby)),
         )
+        hint = above_at(network, i - band.first, reached, value.log_odds)
         longer = np.int64(level > reached)
-        if not decide(coder, more, SET_MORE + reached - 1, SET_OTHER + 1, longer):
+        if not decide(coder, more, hint, SET_MORE + reached - 1, SET_OTHER + 1, longer):
             return reached
         reached += 1
     reached += _code_escape(coder, level - LEVELS)
@@ -404,4 +415,5 @@ def _code_sign(
             (i, sign_class(patch.chroma[i]) if plane > 1 else 0, min(level - 1, 2)),
         ),
     )
-    return decide(coder, contexts, SET_SIGN + i, SET_OTHER + 2, negative)
+    hint = clipped(-(value.signed >> 4) * min(level, 2), LOGIT_LIMIT)
+    return decide(coder, contexts, hint, SET_SIGN + i, SET_OTHER + 2, negative)

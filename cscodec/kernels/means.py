@@ -121,7 +121,7 @@ def _decide(
 ) -> tuple[Integer, Registers]:
     """Code a decision."""
     inline_here()
-    probability = probability_of(coder, contexts, first, second)
+    probability = probability_of(coder, contexts, 0, first, second)
     bit, registers = code_next(registers, coder.data, coder.decoding, probability, bit)
     learn_from(coder, contexts, first, second, probability, bit)
     return bit, registers
@@ -142,7 +142,7 @@ def _code_length(
     reached: Integer = 0
     while True:
         first = SET_MEAN + reached
-        probability = probability_of(coder, contexts, first, second)
+        probability = probability_of(coder, contexts, 0, first, second)
         longer = np.int64(length > reached)
         longer, registers = code_next(registers, coder.data, coder.decoding, probability, longer)
         # Learned where it is known: a processor that foresees the way need not wait for the bit.

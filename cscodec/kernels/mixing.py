@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cscodec.kernels.declaration import Array, Integer, intrinsic
 from cscodec.kernels.intrinsics import LANES
 
-MAX_INPUTS = LANES  #: most contexts of a decision
+MAX_INPUTS = LANES  #: of a decision: its contexts, and a hint
 LOGIT_LIMIT = 2047  #: logits are in 1/256, from -8 to 8
 MIN_PROBABILITY = 24  #: of 65536
 SLOT_LIMIT = 255  #: most decisions that a slot's adaptation rate looks back on
@@ -75,12 +75,13 @@ def mix(
     weights: Array,
     logits: Array,
     contexts: Any,
+    hint: Integer,
     first: Integer,
     second: Integer,
 ) -> Integer:
     """Return the logit of a decision with these slots; weights are the sum of two rows.
 
-    What every context says is left in ``logits``, for :func:`learn`. ``stretch`` is STRETCH.
+    ``hint`` is one more logit, from elsewhere. What it and every context say is left in ``logits``, for :func:`learn`. ``stretch`` is STRETCH.
     """
     total: Integer = 0
     for k in range(LANES):
@@ -90,6 +91,10 @@ def mix(
         both = np.int64(weights[first, k]) + np.int64(weights[second, k])
         total += logit * (both >> 4)
         logits[k] = logit
+    last = len(contexts)
+    both = np.int64(weights[first, last]) + np.int64(weights[second, last])
+    total += hint * (both >> 4)
+    logits[last] = hint
     return min(max(total >> 12, -LOGIT_LIMIT), LOGIT_LIMIT)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from cscodec.kernels.decisions import clipped
 from cscodec.kernels.declaration import Array, Integer, helper, inline_here, int16, int32, int64
 from cscodec.kernels.intrinsics import add_rows, add_scaled, lowest_bit, multiply_rectified
+from cscodec.kernels.mixing import LOGIT_LIMIT
 from cscodec.layout import (
     CONSTANT_INPUT,
     LOG_ONE,
@@ -25,6 +26,7 @@ from cscodec.layout import (
     NEIGHBOURS,
     NUM_CAUSAL,
     NUM_INPUTS,
+    NUM_LEVELS,
     NUM_MEASUREMENTS,
     NUM_SOURCES,
     OWN,
@@ -56,6 +58,9 @@ class Network(NamedTuple):
         from ``first_sign`` on signed values.
     own
         What a patch's own values of the layer add to the outputs, as they come.
+    above
+        Logit of being above a level where that is reached: an offset in 1/256, and 1/4096 of that
+        of not being zero. For level 1 by measurement, then for levels 2 to 8.
     first_sign : int
         Where signed values begin among the outputs.
     rows, factors
@@ -73,6 +78,7 @@ class Network(NamedTuple):
     outputs: Annotated[Array, int16["16 * second_blocks", "32 * output_blocks", 2]]
     output_offsets: Annotated[Array, int32["32 * output_blocks"]]
     own: Annotated[Array, int16[NUM_MEASUREMENTS, "32 * output_blocks"]]
+    above: Annotated[Array, int16[NUM_MEASUREMENTS + NUM_LEVELS - 1, 2]]
     first_sign: Integer
     rows: Annotated[Array, int64[NUM_ROWS].out]
     factors: Annotated[Array, int64[NUM_ROWS].out]
@@ -199,6 +205,20 @@ def _add(
     network.rows[count] = half + NUM_MEASUREMENTS * source + measurement
     network.factors[count] = LOG[abs(value)]
     return count + 1
+
+
+@helper
+def log_odds_at(network: Network, k: Integer) -> Integer:
+    """Return the predicted logit, in 1/256, of measurement k of a layer not being zero."""
+    return np.int64(network.sums[k]) >> 9
+
+
+@helper
+def above_at(network: Network, k: Integer, level: Integer, log_odds: Integer) -> Integer:
+    """Return the predicted logit of a measurement that reaches ``level`` being above it."""
+    row = k if level == 1 else NUM_MEASUREMENTS + min(level, NUM_LEVELS) - 2
+    slope = (np.int64(network.above[row, 1]) * log_odds) >> 12
+    return clipped(np.int64(network.above[row, 0]) + slope, LOGIT_LIMIT)
 
 
 @helper

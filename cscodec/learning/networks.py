@@ -24,7 +24,7 @@ _MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
 _WARM_UP = 0.1  # of the iterations
 
 #: What the coder's integers can hold.
-_ONES = {"inputs": 1024, "hidden": 1024, "outputs": 1024, "own": 8192}
+_ONES = {"inputs": 1024, "hidden": 1024, "outputs": 1024, "own": 8192, "above": (256, 4096)}
 _MOST_WEIGHT = 4095 / 1024
 _MOST_HIDDEN = 4095 / 128
 #: What the last row of each matrix multiplies.
@@ -71,7 +71,8 @@ def fit_network(
     -------
     dict of ndarray, int16
         ``inputs`` (2 * 11 * last + 1, H1), ``hidden`` (H1 + 1, H2) and ``outputs``
-        (H2 + 1, n or 2n) in 1/1024, with rows of constants last; ``own`` (n, n) in 1/8192.
+        (H2 + 1, n or 2n) in 1/1024, with rows of constants last; ``own`` (n, n) in 1/8192;
+        ``above`` (n + 7, 2) in 1/256 and 1/4096.
     """
     columns = np.flatnonzero(values.any(axis=0))
     parameters = initial_parameters(len(columns) * (1 + signed), own, signed, widths)
@@ -80,7 +81,7 @@ def fit_network(
     inputs = np.zeros((2, values.shape[1], widths[0]))
     inputs[:, columns] = parameters["inputs"][:-1].reshape(1 + signed, -1, widths[0])
     inputs = np.concatenate([*inputs, parameters["inputs"][-1:]])
-    weights = {**parameters, "inputs": inputs}
+    weights = {**parameters, "inputs": inputs, "above": parameters["above"].T}
     return {name: np.rint(weights[name] * one).astype(np.int16) for name, one in _ONES.items()}
 
 
@@ -126,7 +127,6 @@ def _train(
         weights = parameters[name][:-1]
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
     flat = parameters["flat"]
-    held = flat[: -parameters["above"].size]  # what the coder has room for
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
     iterations = np.clip(_PASSES * len(own) // _BATCH, _LEAST_ITERATIONS, _ITERATIONS)
     for done in range(iterations):
@@ -140,7 +140,7 @@ def _train(
         cycle = np.interp((done + 0.5) / iterations, (0, _WARM_UP, 1), (0, np.pi, 2 * np.pi))
         rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2 * correction)
         flat -= rate * mean / (np.sqrt(square) + 1e-8)
-        np.clip(held, -_MOST_WEIGHT, _MOST_WEIGHT, out=held)
+        np.clip(flat, -_MOST_WEIGHT, _MOST_WEIGHT, out=flat)
         report((done + 1) / iterations)
 
 

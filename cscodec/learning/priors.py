@@ -82,10 +82,9 @@ def train_tables(
     ]
     report(0.1)
     tables = {name: array.copy() for name, array in neutral_tables().as_mapping().items()}
-    for plane in range(NUM_PLANES):
-        tables["mean_predictors"][plane] = _fit_mean(
-            [planes[plane] for planes in measured if len(planes) > plane]
-        )
+    for plane in range(max(map(len, measured), default=0)):
+        of_plane = [planes[plane] for planes in measured if len(planes) > plane]
+        tables["mean_predictors"][plane] = _fit_mean(of_plane)
     _fit_networks(tables, measured, generator, lambda share: report(0.1 + 0.5 * share))
     train_states(tables, measured, generator, lambda share: report(0.6 + 0.4 * share))
     return tables
