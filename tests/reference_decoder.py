@@ -79,6 +79,7 @@ NETWORKS = {
     "inputs_1": (133, 128), "hidden_1": (129, 32), "outputs_1": (33, 10), "own_1": (5, 5),
     "inputs_2": (463, 128), "hidden_2": (129, 32), "outputs_2": (33, 30), "own_2": (15, 15),
     "inputs_3": (1409, 64), "hidden_3": (65, 32), "outputs_3": (33, 43), "own_3": (43, 43),
+    "above_1": (12, 2), "above_2": (22, 2), "above_3": (50, 2),
 }  # fmt: skip
 
 
@@ -270,11 +271,12 @@ STRETCH = [min(bisect_left(SQUASH, 16 * n + 8) - 2048, 2047) for n in range(4096
 
 
 class Decision(NamedTuple):
-    """A row of the page's table of decisions: contexts, and two sets of weights by group."""
+    """A row of the page's table of decisions: contexts, two sets of weights by group, a hint."""
 
     contexts: Sequence[Context]
     first: tuple[str, int]
     second: tuple[str, int]
+    hint: int = 0
 
 
 class Mixer:
@@ -287,9 +289,10 @@ class Mixer:
 
     def decide(self, coder: RangeDecoder, decision: Decision) -> int:
         slots = [slot(group, parts) for group, parts in decision.contexts]
-        u, v = (self.weights[FIRST_SET[group] + k] for group, k in decision[1:])
+        sets = (decision.first, decision.second)
+        u, v = (self.weights[FIRST_SET[group] + k] for group, k in sets)
 
-        logits = [STRETCH[self.probabilities[place] >> 10] for place in slots]
+        logits = [STRETCH[self.probabilities[place] >> 10] for place in slots] + [decision.hint]
         total = sum(t * ((u[k] + v[k]) >> 4) for k, t in enumerate(logits))
         probability = SQUASH[clip(total >> 12, 2047) + 2048]
         bit = coder.bit(probability)
@@ -506,12 +509,22 @@ class Prediction:
     end: int
     e: Sequence[int]
     own: Sequence[Sequence[int]]
+    above: Sequence[Sequence[int]]
     x: Patch  # its values of this layer come in while the layer is decoded
 
-    def m(self, i: int) -> int:
+    def logit(self, i: int) -> int:
         values = enumerate(self.x[self.first : i])
         said = sum(self.own[j][i - self.first] * LOG[min(abs(value), 32)] for j, value in values)
-        return EXP[max(-384, min((self.e[i - self.first] + said) >> 11, 255)) + 384]
+        return (self.e[i - self.first] + said) >> 9
+
+    def m(self, i: int) -> int:
+        return EXP[max(-384, min(self.logit(i) >> 2, 255)) + 384]
+
+    def more(self, i: int, k: int) -> int:
+        """The hint on whether measurement i is more than k."""
+        row = i - self.first if k == 1 else self.end - self.first + min(k, 8) - 2
+        offset, slope = self.above[row]
+        return clip(offset + ((slope * self.logit(i)) >> 12), 2047)
 
     def s(self, i: int) -> int:
         return self.e[self.end - self.first + i - self.first] >> 5 if i < SIGNED else 0
@@ -556,8 +569,9 @@ def predict(
     """Predictions from all that is decoded when a layer of the patch at (r, c) begins."""
     layer = LAYERS.index(first)
     end = LAYERS[layer + 1]
-    inputs, hidden, outputs, own = (
-        tables[f"{name}_{layer}"][around.plane] for name in ("inputs", "hidden", "outputs", "own")
+    inputs, hidden, outputs, own, above = (
+        tables[f"{name}_{layer}"][around.plane]
+        for name in ("inputs", "hidden", "outputs", "own", "above")
     )
     a = 64 * inputs[22 * end]
     for source, values in known(plane, around, end, r, c):
@@ -568,7 +582,7 @@ def predict(
     sums = 256 * hidden[-1] + (hidden[:-1] * b[:, None]).sum(axis=0)
     d = np.clip(sums >> 10, 0, 4095)
     e = 256 * outputs[-1] + (outputs[:-1] * d[:, None]).sum(axis=0)
-    return Prediction(first, end, e.tolist(), own.tolist(), around.x)
+    return Prediction(first, end, e.tolist(), own.tolist(), above.tolist(), around.x)
 
 
 def known(
@@ -635,8 +649,10 @@ class Here:
     ne: int
     y: int
     u: int
+    logit: int
     m: int
     s: int
+    more: Sequence[int]  # by k from 1 to 15
     x1: int
     x2: int
     x3: int
@@ -668,8 +684,10 @@ def letters(around: Around, prediction: Prediction, band: int, i: int, last: int
         ne=around.ne[i],
         y=around.y[i],
         u=around.u[i],
+        logit=prediction.logit(i),
         m=prediction.m(i),
         s=prediction.s(i),
+        more=[prediction.more(i, k) for k in range(1, 16)],
         x1=x1,
         x2=x2,
         x3=x3,
@@ -689,7 +707,7 @@ def is_not_zero(here: Here) -> Decision:
         ("ZERO_F", (i // 8, eighth(here.m >> 7))),
         ("ZERO_G", (i, min(here.y, 5), min(abs(here.u), 2))),
     ]
-    return Decision(contexts, ("ZERO", i), ("ZERO_BIN", h))
+    return Decision(contexts, ("ZERO", i), ("ZERO_BIN", h), clip(here.logit, 2047))
 
 
 def is_more_than_1(here: Here) -> Decision:
@@ -701,7 +719,7 @@ def is_more_than_1(here: Here) -> Decision:
         ("ONE_D", (i, here.g, min(h // 6, 3))),
         ("ONE_E", (i, min(here.y, 5), min(abs(here.u), 2))),
     ]
-    return Decision(contexts, ("ONE", i), ("ONE_BIN", h))
+    return Decision(contexts, ("ONE", i), ("ONE_BIN", h), here.more[0])
 
 
 def is_more_than(here: Here, k: int) -> Decision:
@@ -710,7 +728,7 @@ def is_more_than(here: Here, k: int) -> Decision:
         ("MORE_B", (k - 1, here.i)),
         ("MORE_C", (k - 1, min(abs(here.w) + abs(here.n) + here.x1, 15))),
     ]
-    return Decision(contexts, ("MORE", k - 1), ("OTHER", 1))
+    return Decision(contexts, ("MORE", k - 1), ("OTHER", 1), here.more[k - 1])
 
 
 def is_negative(here: Here, size: int) -> Decision:
@@ -719,7 +737,8 @@ def is_negative(here: Here, size: int) -> Decision:
         ("SIGN_B", (here.i, sgn(here.w), sgn(here.n))),
         ("SIGN_C", (here.i, sgn(here.u), min(size - 1, 2))),
     ]
-    return Decision(contexts, ("SIGN", here.i), ("OTHER", 2))
+    hint = clip(-(here.s >> 4) * min(size, 2), 2047)
+    return Decision(contexts, ("SIGN", here.i), ("OTHER", 2), hint)
 
 
 def read_size(reader: Reader, here: Here) -> int:
@@ -813,9 +832,10 @@ def neutral_networks() -> dict[str, Any]:
     networks = {name: np.zeros((3, *shape), np.int64) for name, shape in NETWORKS.items()}
     for layer in (1, 2, 3):
         first, end = LAYERS[layer : layer + 2]
-        inputs, hidden, outputs, own = (
-            networks[f"{name}_{layer}"] for name in ("inputs", "hidden", "outputs", "own")
+        inputs, hidden, outputs, own, above = (
+            networks[f"{name}_{layer}"] for name in ("inputs", "hidden", "outputs", "own", "above")
         )
+        above[:] = -128, 3072
         p = 2 if layer == 3 else 1
         for i in range(first, end):
             u = (i - first) // p

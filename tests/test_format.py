@@ -48,7 +48,7 @@ def round_model() -> Model:
     generator = np.random.default_rng(3)
     tables = dict(odd_model().tables)
     ranges = {"inputs": (64, 6), "hidden": (512, 1), "outputs": (128, 3), "own": (256, 3)}
-    ranges["mean"] = (1024, 4)
+    ranges |= {"above": (256, 10), "mean": (1024, 4)}
     for name, array in tables.items():
         unit, most = ranges.get(name.partition("_")[0], (0, 0))
         if unit:
@@ -324,9 +324,9 @@ def test_the_page_s_groups_of_sets() -> None:
 
 
 def test_the_page_s_decisions_name_groups_that_exist() -> None:
-    decisions = [row for row in rows("Contexts") if len(row) == 4][1:]
+    decisions = [row for row in rows("Contexts") if len(row) == 5][1:]
     used = set()
-    for _, groups, first, second in decisions:
+    for _, groups, first, second, _ in decisions:
         found = re.fullmatch(r"([A-Z_]+_)([A-Z])(?:, | to )([A-Z])", groups)
         assert found, groups
         used |= {found[1] + chr(letter) for letter in range(ord(found[2]), ord(found[3]) + 1)}
