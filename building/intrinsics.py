@@ -86,7 +86,12 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     width = builder.extract_value(sums.shape, 0)
     half = LANES // 2
     sides = [
-        [lane + LANES * part + first + side * 2 * LANES for part in (0, 1) for lane in range(half) for side in (0, 1)]
+        [
+            lane + LANES * part + first + side * 2 * LANES
+            for part in (0, 1)
+            for lane in range(half)
+            for side in (0, 1)
+        ]
         for first in (0, half)
     ]
     parts = range(0, BLOCK, 2 * LANES)
@@ -96,8 +101,8 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(builder.gep(array.data, [k]))
 
     def shuffled(one: Any, other: Any, order: list[int]) -> Any:
-        order = ir.Constant(ir.VectorType(_INT32, len(order)), order)
-        return builder.shuffle_vector(one, other, order)
+        lanes = ir.Constant(ir.VectorType(_INT32, len(order)), order)
+        return builder.shuffle_vector(one, other, lanes)
 
     with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(BLOCK)) as (i, _):
         for total in itertools.chain(*totals):
@@ -116,12 +121,13 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 places = [builder.add(start, _INT64(part)) for start in starts]
                 two = [
                     builder.load(
-                        builder.bitcast(builder.gep(weights.data, [place]), pairs.as_pointer()), align=2
+                        builder.bitcast(builder.gep(weights.data, [place]), pairs.as_pointer()),
+                        align=2,
                     )
                     for place in places
                 ]
                 for order, side in zip(sides, total, strict=True):
-                    products = _sums_of_products(builder, both, shuffled(*two, order))
+                    products = _sums_of_products(builder, both, shuffled(two[0], two[1], order))
                     builder.store(builder.add(builder.load(side), products), side)
         for part, total in zip(parts, totals, strict=True):
             low, high = (builder.load(side) for side in total)

@@ -1,4 +1,4 @@
-"""The networks that predict measurements: their weights, as they are stored and as kernels use them."""
+"""The networks that predict measurements: their weights, as stored and as kernels use them."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ def num_predicted(layer: int) -> tuple[int, int]:
     return last - first, max(min(last, SIGNED) - first, 0)
 
 
-def shapes_of(layer: int) -> NetworkWeights:
-    """Shapes of the weights of a layer, 1 to 3, in the place of the arrays."""
+def shapes_of(layer: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the weights of a layer, 1 to 3, by name."""
     wide, narrow = WIDTHS[layer - 1]
     sizes, signs = num_predicted(layer)
-    return NetworkWeights(
-        (2 * NUM_SOURCES * LAYERS[layer + 1] + 1, wide),
-        (wide + 1, narrow),
-        (narrow + 1, sizes + signs),
-        (sizes, sizes),
-        (sizes + NUM_LEVELS - 1, 2),
-    )
+    return {
+        "inputs": (2 * NUM_SOURCES * LAYERS[layer + 1] + 1, wide),
+        "hidden": (wide + 1, narrow),
+        "outputs": (narrow + 1, sizes + signs),
+        "own": (sizes, sizes),
+        "above": (sizes + NUM_LEVELS - 1, 2),
+    }
 
 
 def largest_sum(weights: NetworkWeights) -> int:
@@ -112,7 +112,9 @@ def for_kernel(weights: NetworkWeights, layer: int) -> Network:
             ]
         ),
         first_sign=sizes,
-        **_room(*(-(-array.shape[1] // BLOCK) * BLOCK for array in (inputs, hidden[0], outputs[0]))),
+        **_room(
+            *(-(-array.shape[1] // BLOCK) * BLOCK for array in (inputs, hidden[0], outputs[0]))
+        ),
     )
 
 
@@ -139,7 +141,9 @@ def neutral_weights(layer: int) -> NetworkWeights:
 
     Neighbouring measurements share a sum, as there are not enough of these.
     """
-    inputs, hidden, outputs, own, above = (np.zeros(shape, np.int16) for shape in shapes_of(layer))
+    inputs, hidden, outputs, own, above = (
+        np.zeros(shape, np.int16) for shape in shapes_of(layer).values()
+    )
     first, last = LAYERS[layer : layer + 2]
     sizes, _ = num_predicted(layer)
     by_source = inputs[:-1].reshape(2, NUM_SOURCES, last, -1)

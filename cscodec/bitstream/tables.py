@@ -31,10 +31,11 @@ _SHAPES: dict[str, tuple[tuple[int, ...], type[np.integer[Any]]]] = {
     "counts": ((NUM_PLANES, NUM_SLOTS), np.uint8),
     "weights": ((NUM_PLANES, NUM_SETS, MAX_INPUTS), np.int32),
     "mean_predictors": ((NUM_PLANES, 6), np.int16),
-} | {
-    f"{name}_{layer}": ((NUM_PLANES, *shape), np.int16)
-    for layer in _LAYERS
-    for name, shape in shapes_of(layer)._asdict().items()
+    **{
+        f"{name}_{layer}": ((NUM_PLANES, *shape), np.int16)
+        for layer in _LAYERS
+        for name, shape in shapes_of(layer).items()
+    },
 }
 
 

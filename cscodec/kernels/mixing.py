@@ -81,7 +81,8 @@ def mix(
 ) -> Integer:
     """Return the logit of a decision with these slots; weights are the sum of two rows.
 
-    ``hint`` is one more logit, from elsewhere. What it and every context say is left in ``logits``, for :func:`learn`. ``stretch`` is STRETCH.
+    ``hint`` is one more logit, from elsewhere. What every context and it say is left in ``logits``,
+    for :func:`learn`. ``stretch`` is STRETCH.
     """
     total: Integer = 0
     for k in range(LANES):

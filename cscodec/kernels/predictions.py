@@ -3,8 +3,8 @@
 Each gets a magnitude and, the first of them, a signed value. Sources are the neighbouring patches
 (those coded before with everything, the others with their earlier layers), the patch's own earlier
 measurements, and for chroma the other planes. A network for each plane and layer, of whole numbers,
-makes predictions of logarithms of them, by two layers of rectified sums. Most of what it looks at is
-zero, so sums are taken of the rows of what is not.
+looks at logarithms of these, by two layers of rectified sums. Most of its inputs are zero, so that
+the first sums only those rows of weights whose inputs are not.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Network(NamedTuple):
     input_rows
         By source: bit j is set where the rows of measurement j are not all zeros.
     hidden, outputs, hidden_offsets, output_offsets
-        Of the first rectified sums, and of the second, in pairs of them. Outputs are magnitudes, and
-        from ``first_sign`` on signed values.
+        Of the first rectified sums, and of the second, in pairs of them. Outputs are magnitudes,
+        and from ``first_sign`` on signed values.
     own
         What a patch's own values of the layer add to the outputs, as they come.
     above
@@ -131,8 +131,8 @@ def below(end: Integer) -> Integer:
 @helper
 def has_room(network: Network, predicted: Integer, signed: Integer) -> bool:
     """Say whether a network has all that a layer of so many measurements asks it for."""
-    most = len(network.sums)
-    return predicted <= network.first_sign and network.first_sign + max(signed, 0) <= most
+    end = network.first_sign + max(signed, 0)
+    return bool(predicted <= network.first_sign and end <= len(network.sums))
 
 
 @helper
@@ -152,10 +152,20 @@ def predict(
         count += 1
     add_rows(network.first, network.inputs, network.rows, network.factors, count & -2)
     multiply_rectified(
-        network.first, 7, network.first_rectified, network.hidden, network.hidden_offsets, network.second
+        network.first,
+        7,
+        network.first_rectified,
+        network.hidden,
+        network.hidden_offsets,
+        network.second,
     )
     multiply_rectified(
-        network.second, 10, network.second_rectified, network.outputs, network.output_offsets, network.sums
+        network.second,
+        10,
+        network.second_rectified,
+        network.outputs,
+        network.output_offsets,
+        network.sums,
     )
 
 
@@ -225,7 +235,7 @@ def above_at(network: Network, k: Integer, level: Integer, log_odds: Integer) ->
 @helper
 def magnitude_at(network: Network, k: Integer) -> Integer:
     """Return the magnitude that is predicted of measurement k of a layer."""
-    log = min(max(np.int64(network.sums[k]) >> 11, _LEAST_LOG), _LARGEST_LOG)
+    log: Integer = min(max(np.int64(network.sums[k]) >> 11, _LEAST_LOG), _LARGEST_LOG)
     return np.int64(EXP[log - _LEAST_LOG])
 
 

@@ -23,6 +23,10 @@ _RATE = 2e-2  # of learning, at its height
 _MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
 _DECAY = 0.1  # of weights, as a share of the rate
 _WARM_UP = 0.1  # of the iterations
+#: Inputs of a patch that are not zero, on average: those that a shorter training, a pilot, gives
+#: the largest weights. Others take time, and what is learned of them is learned by chance.
+_MOST_INPUTS = 24
+_PILOT = 0.15
 
 #: What the coder's integers can hold.
 _ONES = {"inputs": 1024, "hidden": 1024, "outputs": 1024, "own": 8192, "above": (256, 4096)}
@@ -75,10 +79,15 @@ def fit_network(
         (H2 + 1, n or 2n) in 1/1024, with rows of constants last; ``own`` (n, n) in 1/8192;
         ``above`` (n + 7, 2) in 1/256 and 1/4096.
     """
-    columns = np.flatnonzero(values.any(axis=0))
-    parameters = initial_parameters(len(columns) * (1 + signed), own, signed, widths)
-    if own.any():
-        _train(parameters, values, own, columns, signed, generator, progress or (lambda _: None))
+    report = progress or (lambda _: None)
+    present = np.mean(values != 0, axis=0)
+    columns = np.flatnonzero(present)
+    if own.any() and present.sum() > _MOST_INPUTS:
+        pilot = _trained(values, own, columns, signed, widths, generator, _PILOT)
+        weights = pilot["inputs"][:-1].reshape(1 + signed, len(columns), -1)
+        columns = columns[np.argsort(-np.linalg.norm(weights, axis=(0, 2)))]
+        columns = np.sort(columns[np.cumsum(present[columns]) <= _MOST_INPUTS])
+    parameters = _trained(values, own, columns, signed, widths, generator, 1, report)
     inputs = np.zeros((2, values.shape[1], widths[0]))
     inputs[:, columns] = parameters["inputs"][:-1].reshape(1 + signed, -1, widths[0])
     parameters["inputs"] = np.concatenate([*inputs, parameters["inputs"][-1:]])
@@ -113,16 +122,20 @@ def initial_parameters(
     return parameters
 
 
-def _train(
-    parameters: Parameters,
+def _trained(
     values: Array,
     own: Array,
     columns: Array,
     signed: bool,
+    widths: tuple[int, int],
     generator: np.random.Generator,
-    report: Callable[[float], None],
-) -> None:
+    effort: float,
+    report: Callable[[float], None] = lambda _: None,
+) -> Parameters:
     """Adam, with one cycle of its rate, up and down along cosines, which hides its slow start."""
+    parameters = initial_parameters(len(columns) * (1 + signed), own, signed, widths)
+    if not own.any():
+        return parameters
     for name in ("inputs", "hidden"):
         weights = parameters[name][:-1]
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
@@ -130,7 +143,7 @@ def _train(
     held = flat[: -parameters["above"].size]  # what the coder has room for
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
     batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
-    iterations = min(_PASSES * len(own) // batch, _ITERATIONS)
+    iterations = int(effort * min(_PASSES * len(own) // batch, _ITERATIONS))
     for done in range(iterations):
         patches = generator.integers(len(own), size=batch)
         turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures
@@ -144,6 +157,7 @@ def _train(
         flat -= rate * mean / (np.sqrt(square) + 1e-8)
         np.clip(flat, -_MOST_WEIGHT, _MOST_WEIGHT, out=flat)
         report((done + 1) / iterations)
+    return parameters
 
 
 def network_inputs(values: Array, signed: bool) -> Float32Array:

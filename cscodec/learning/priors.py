@@ -1,7 +1,8 @@
-"""The entropy coder's tables, learned from pictures: predictors first, then adaptive states.
+"""The entropy coder's tables, learned from pictures: predictions first, then adaptive states.
 
-Networks and predictors are fitted to what a decoder knows when it meets a measurement. The states of contexts, mixing weights are simply those
-that the coder itself reaches on training pictures, at steps over the whole useful range.
+Networks and predictors of means are fitted to what a decoder knows when it meets a measurement. The
+states of contexts and the mixing weights are simply those that the coder itself reaches on training
+pictures, at steps over the whole useful range.
 """
 
 from __future__ import annotations
