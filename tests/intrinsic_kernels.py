@@ -46,7 +46,7 @@ from cscodec.kernels.intrinsics import (
     multiply_rectified,
 )
 from cscodec.kernels.library import PREFIX, SUFFIX
-from cscodec.kernels.mixing import RECIPROCAL, SQUASH, STRETCH, learn, mix
+from cscodec.kernels.mixing import MAX_INPUTS, RECIPROCAL, SQUASH, STRETCH, learn, mix
 from cscodec.kernels.multiply import multiply_tile
 from cscodec.kernels.range_coder import STATE_SIZE, code_bit
 
@@ -189,33 +189,29 @@ def run_filter_block(
 @kernel
 def run_mix(
     slots: Annotated[Array, uint32["slots"]],
-    weights: Annotated[Array, int32["sets", LANES]],
-    logits: Annotated[Array, int32[LANES].out],
-    chosen: Annotated[Array, int64[7]],
+    weights: Annotated[Array, int32["sets", MAX_INPUTS]],
+    logits: Annotated[Array, int32[MAX_INPUTS].out],
+    chosen: Annotated[Array, int64[3]],
     hint: Integer,
     first: Integer,
     second: Integer,
     found: Annotated[Array, int64[1].out],
 ) -> None:
-    contexts = (
-        chosen[0], chosen[1], chosen[2], chosen[3], chosen[4], chosen[5], chosen[6],
-    )  # fmt: skip
+    contexts = (chosen[0], chosen[1], chosen[2])
     found[0] = mix(STRETCH, slots, weights, logits, contexts, hint, first, second)
 
 
 @kernel
 def run_learn(
     slots: Annotated[Array, uint32["slots"].out],
-    weights: Annotated[Array, int32["sets", LANES].out],
-    logits: Annotated[Array, int32[LANES].out],
-    chosen: Annotated[Array, int64[7]],
+    weights: Annotated[Array, int32["sets", MAX_INPUTS].out],
+    logits: Annotated[Array, int32[MAX_INPUTS].out],
+    chosen: Annotated[Array, int64[3]],
     first: Integer,
     second: Integer,
     error: Integer,
 ) -> None:
-    contexts = (
-        chosen[0], chosen[1], chosen[2], chosen[3], chosen[4], chosen[5], chosen[6],
-    )  # fmt: skip
+    contexts = (chosen[0], chosen[1], chosen[2])
     learn(RECIPROCAL, slots, weights, logits, contexts, first, second, error)
 
 
@@ -225,8 +221,8 @@ def code_decision(
     data: Annotated[Array, uint8["num_bytes"].out],
     decoding: Integer,
     slots: Annotated[Array, uint32["slots"].out],
-    weights: Annotated[Array, int32["sets", LANES].out],
-    logits: Annotated[Array, int32[LANES].out],
+    weights: Annotated[Array, int32["sets", MAX_INPUTS].out],
+    logits: Annotated[Array, int32[MAX_INPUTS].out],
     chosen: Annotated[Array, int64[3]],
     bits: Annotated[Array, int64[1].out],
 ) -> None:

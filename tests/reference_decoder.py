@@ -36,27 +36,18 @@ HALF_SQUASH = (
 #: Groups of slots, in order: how many values each part of an index has.
 SLOTS = {
     "ZERO_A": (64, 24),
-    "ZERO_B": (64, 8, 8),
-    "ZERO_C": (64, 3, 3, 3),
-    "ZERO_D": (6, 3, 3, 3, 12),
-    "ZERO_E": (64, 8, 4),
-    "ZERO_F": (8, 72),
-    "ZERO_G": (64, 6, 3),
+    "ZERO_B": (6, 3, 3, 3, 12),
+    "ZERO_C": (64, 8, 4),
     "ONE_A": (64, 24),
-    "ONE_B": (64, 4, 4),
-    "ONE_C": (6, 4, 24),
-    "ONE_D": (64, 8, 4),
-    "ONE_E": (64, 6, 3),
+    "ONE_B": (6, 4, 24),
     "MORE_A": (16, 24),
     "MORE_B": (16, 64),
-    "MORE_C": (16, 16),
     "SIGN_A": (64, 33),
     "SIGN_B": (64, 3, 3),
     "SIGN_C": (64, 3, 3),
     "FLAG_A": (6, 24),
-    "FLAG_B": (6, 8, 8),
-    "FLAG_C": (6, 5, 24),
-    "FLAG_D": (6, 9, 3),
+    "FLAG_B": (6, 5, 24),
+    "FLAG_C": (6, 9, 3),
     "MEAN_ZERO_A": (16, 12),
     "MEAN_ZERO_B": (16, 9, 2),
     "MEAN_ZERO_C": (64,),
@@ -297,7 +288,7 @@ class Mixer:
         probability = SQUASH[clip(total >> 12, 2047) + 2048]
         bit = coder.bit(probability)
 
-        error = (15 * (65536 * bit - probability)) >> 4
+        error = (65536 * bit - probability) >> 1
         for k, t in enumerate(logits):
             change = (t * error + 8192) >> 14
             u[k] = clip(u[k] + change, 2**19)
@@ -342,13 +333,6 @@ def half(v: int) -> int:
         return 0
     e = v.bit_length() - 1
     return min(2 * e + 1 + ((2 * v >> e) & 1), 23)
-
-
-def eighth(v: int) -> int:
-    if v <= 0:
-        return 0
-    e = v.bit_length() - 1
-    return min(8 * e + 1 + ((8 * v >> e) & 7), 71)
 
 
 def sgn(a: int) -> int:
@@ -495,8 +479,6 @@ class Around:
     x: Patch
     w: Patch
     n: Patch
-    nw: Patch
-    ne: Patch
     y: Patch
     u: Patch
 
@@ -552,8 +534,6 @@ def decode_layer(
                 x=plane.at(r, c),
                 w=plane.at(r, c - 1),
                 n=plane.at(r - 1, c),
-                nw=plane.at(r - 1, c - 1),
-                ne=plane.at(r - 1, c + 1),
                 y=luma.at(r, c) if number > 0 else NOTHING,
                 u=planes[1].at(r, c) if number == 2 else NOTHING,
             )
@@ -622,7 +602,7 @@ def decode_band(
 
 def band_flag(around: Around, prediction: Prediction, band: int, stop: int) -> Decision:
     start = BANDS[band]
-    w, n, y, u = (count(patch, start, stop) for patch in (around.w, around.n, around.y, around.u))
+    y, u = (count(patch, start, stop) for patch in (around.y, around.u))
     before = count(around.x, BANDS[band - 1], start) if band > 0 else 0
     z = count(around.x, 1, start)
     sizes = [prediction.m(i) for i in range(start, stop)]
@@ -630,9 +610,8 @@ def band_flag(around: Around, prediction: Prediction, band: int, stop: int) -> D
     o = (0, min(y, 2), 3 * min(y, 2) + min(u, 2))[around.plane]
     contexts = [
         ("FLAG_A", (band, t)),
-        ("FLAG_B", (band, min(w, 7), min(n, 7))),
-        ("FLAG_C", (band, min(before, 4), half(max(sizes) >> 6))),
-        ("FLAG_D", (band, o, min(z, 2))),
+        ("FLAG_B", (band, min(before, 4), half(max(sizes) >> 6))),
+        ("FLAG_C", (band, o, min(z, 2))),
     ]
     return Decision(contexts, ("FLAG", band), ("FLAG_BIN", t))
 
@@ -645,12 +624,9 @@ class Here:
     band: int
     w: int
     n: int
-    nw: int
-    ne: int
-    y: int
     u: int
+    h: int
     logit: int
-    m: int
     s: int
     more: Sequence[int]  # by k from 1 to 15
     x1: int
@@ -658,14 +634,6 @@ class Here:
     x3: int
     z: int
     f: int
-
-    @property
-    def h(self) -> int:
-        return half(self.m >> 6)
-
-    @property
-    def g(self) -> int:
-        return min((abs(self.s) + 1024) >> 11, 7)
 
 
 def letters(around: Around, prediction: Prediction, band: int, i: int, last: int) -> Here:
@@ -680,12 +648,9 @@ def letters(around: Around, prediction: Prediction, band: int, i: int, last: int
         band=band,
         w=w[i],
         n=n[i],
-        nw=around.nw[i],
-        ne=around.ne[i],
-        y=around.y[i],
         u=around.u[i],
+        h=half(prediction.m(i) >> 6),
         logit=prediction.logit(i),
-        m=prediction.m(i),
         s=prediction.s(i),
         more=[prediction.more(i, k) for k in range(1, 16)],
         x1=x1,
@@ -697,27 +662,20 @@ def letters(around: Around, prediction: Prediction, band: int, i: int, last: int
 
 
 def is_not_zero(here: Here) -> Decision:
-    i, h, w, n = here.i, here.h, abs(here.w), abs(here.n)
+    i, h = here.i, here.h
     contexts = [
         ("ZERO_A", (i, h)),
-        ("ZERO_B", (i, here.g, h // 3)),
-        ("ZERO_C", (i, min(w, 2), min(n, 2), min(abs(here.nw) + abs(here.ne), 2))),
-        ("ZERO_D", (here.band, min(here.x1, 2), min(here.x2, 2), min(here.x3, 2), h // 2)),
-        ("ZERO_E", (i, min(here.z, 7), here.f)),
-        ("ZERO_F", (i // 8, eighth(here.m >> 7))),
-        ("ZERO_G", (i, min(here.y, 5), min(abs(here.u), 2))),
+        ("ZERO_B", (here.band, min(here.x1, 2), min(here.x2, 2), min(here.x3, 2), h // 2)),
+        ("ZERO_C", (i, min(here.z, 7), here.f)),
     ]
     return Decision(contexts, ("ZERO", i), ("ZERO_BIN", h), clip(here.logit, 2047))
 
 
 def is_more_than_1(here: Here) -> Decision:
-    i, h, w, n = here.i, here.h, abs(here.w), abs(here.n)
+    i, h = here.i, here.h
     contexts = [
         ("ONE_A", (i, h)),
-        ("ONE_B", (i, min(w, 3), min(n, 3))),
-        ("ONE_C", (here.band, min(max(here.x1, here.x2), 3), h)),
-        ("ONE_D", (i, here.g, min(h // 6, 3))),
-        ("ONE_E", (i, min(here.y, 5), min(abs(here.u), 2))),
+        ("ONE_B", (here.band, min(max(here.x1, here.x2), 3), h)),
     ]
     return Decision(contexts, ("ONE", i), ("ONE_BIN", h), here.more[0])
 
@@ -726,7 +684,6 @@ def is_more_than(here: Here, k: int) -> Decision:
     contexts = [
         ("MORE_A", (k - 1, here.h)),
         ("MORE_B", (k - 1, here.i)),
-        ("MORE_C", (k - 1, min(abs(here.w) + abs(here.n) + here.x1, 15))),
     ]
     return Decision(contexts, ("MORE", k - 1), ("OTHER", 1), here.more[k - 1])
 
@@ -822,7 +779,7 @@ def plain_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
     return neutral_networks() | {
         "slots": [[32768] * NUM_SLOTS] * 3,
         "counts": [[0] * NUM_SLOTS] * 3,
-        "weights": [[[11468] * 8] * sum(SETS.values())] * 3,
+        "weights": [[[16384] * 4] * sum(SETS.values())] * 3,
         "mean_predictors": [[3072, -2048, 1024, 0, 0, 0]] * 3,
     }
 

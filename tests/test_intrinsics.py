@@ -17,6 +17,7 @@ from cscodec.kernels import convolution, declaration, filters
 from cscodec.kernels.intrinsics import BLOCK, LANES
 from cscodec.kernels.mixing import (
     LOGIT_LIMIT,
+    MAX_INPUTS,
     MIN_PROBABILITY,
     SLOT_LIMIT,
     TOP,
@@ -204,10 +205,10 @@ def adaptive_state(generator: np.random.Generator) -> list[Array]:
     chances = np.where(generator.random(40) < 0.5, chances, generator.integers(0, TOP + 1, 40))
     counts = generator.integers(0, SLOT_LIMIT + 1, 40)
     slots = ((chances << 10) | counts).astype(np.uint32)
-    limits = generator.choice([-WEIGHT_LIMIT, -1, 0, WEIGHT_LIMIT], (4, LANES))
-    drawn = generator.integers(-WEIGHT_LIMIT, WEIGHT_LIMIT + 1, (4, LANES))
-    weights = np.where(generator.random((4, LANES)) < 0.3, limits, drawn).astype(np.int32)
-    logits = generator.integers(-LOGIT_LIMIT - 1, LOGIT_LIMIT + 1, LANES).astype(np.int32)
+    limits = generator.choice([-WEIGHT_LIMIT, -1, 0, WEIGHT_LIMIT], (4, MAX_INPUTS))
+    drawn = generator.integers(-WEIGHT_LIMIT, WEIGHT_LIMIT + 1, (4, MAX_INPUTS))
+    weights = np.where(generator.random((4, MAX_INPUTS)) < 0.3, limits, drawn).astype(np.int32)
+    logits = generator.integers(-LOGIT_LIMIT - 1, LOGIT_LIMIT + 1, MAX_INPUTS).astype(np.int32)
     return [slots, weights, logits]
 
 
@@ -216,7 +217,7 @@ def test_mix(seed: int, hint: int) -> None:
     def make() -> list[Any]:
         generator = np.random.default_rng(seed)
         state = adaptive_state(generator)
-        chosen = generator.integers(0, 40, 7)
+        chosen = generator.integers(0, 40, MAX_INPUTS - 1)
         first, second = (int(row) for row in generator.permutation(4)[:2])
         return [*state, chosen, hint, first, second, np.zeros(1, np.int64)]
 
@@ -233,7 +234,7 @@ def test_learn(seed: int, bit: int, probability: int) -> None:
     def make() -> list[Any]:
         generator = np.random.default_rng(seed)
         state = adaptive_state(generator)
-        chosen = generator.permutation(40)[:7]  # groups of slots do not overlap
+        chosen = generator.permutation(40)[: MAX_INPUTS - 1]  # groups of slots do not overlap
         first, second = (int(row) for row in generator.permutation(4)[:2])
         return [*state, chosen, first, second, (bit << 16) - probability]
 
