@@ -18,7 +18,7 @@ from cscodec.kernels.convolution import ADD, LARGEST, PERIOD, PIXELS, RECTIFY
 from cscodec.kernels.convolution import LANES as CHANNELS
 from cscodec.kernels.filters import NUM_CLEAN, NUM_TAPS, RADIUS
 from cscodec.kernels.intrinsics import BLOCK, LANES
-from cscodec.kernels.mixing import LOGIT_LIMIT, SLOT_LIMIT, TOP, WEIGHT_LIMIT, WEIGHT_RATE
+from cscodec.kernels.mixing import LOGIT_LIMIT, MAX_INPUTS, SLOT_LIMIT, TOP, WEIGHT_LIMIT
 from cscodec.kernels.multiply import COLUMNS, ROWS
 from cscodec.layout import MAX_HIDDEN
 
@@ -441,11 +441,11 @@ def filter_block(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 
 @_code("int64")
 def mix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    vector = ir.VectorType(_INT32, LANES)
+    vector = ir.VectorType(_INT32, MAX_INPUTS)
     stretch, slots, weights, logits = (
         array.data for array in _arrays(context, builder, signature, arguments)
     )
-    heard = vector([0] * LANES)
+    heard = vector([0] * MAX_INPUTS)
     for k, place in enumerate(_slot_places(context, builder, signature, arguments, slots, 4)):
         twelve_bits = builder.lshr(builder.load(place), _INT32(20))
         logit = builder.load(builder.gep(stretch, [builder.zext(twelve_bits, _INT64)]))
@@ -454,9 +454,11 @@ def mix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     heard = builder.insert_element(heard, hint, _INT32(len(signature.args[4])))
     first, second = (_row(builder, weights, row, vector) for row in arguments[6:])
     both = builder.add(builder.load(first, align=4), builder.load(second, align=4))
-    products = builder.mul(heard, builder.ashr(both, vector([4] * LANES)))
+    products = builder.mul(heard, builder.ashr(both, vector([4] * MAX_INPUTS)))
     total = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(_INT32, [vector]), f"llvm.vector.reduce.add.v{LANES}i32"
+        builder.module,
+        ir.FunctionType(_INT32, [vector]),
+        f"llvm.vector.reduce.add.v{MAX_INPUTS}i32",
     )
     logit = builder.ashr(builder.call(total, [products]), _INT32(12))
     logit = _clamped(builder, logit, _INT32(-LOGIT_LIMIT), _INT32(LOGIT_LIMIT))
@@ -466,19 +468,18 @@ def mix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @_code()
 def learn(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    vector = ir.VectorType(_INT32, LANES)
+    vector = ir.VectorType(_INT32, MAX_INPUTS)
     reciprocal, slots, weights, logits = (
         array.data for array in _arrays(context, builder, signature, arguments)
     )
     first, second, error = arguments[5:]
     sign = builder.sext(builder.icmp_signed(">", error, _INT64(0)), _INT32)  # all bits the bit's
-    error = builder.mul(builder.trunc(error, _INT32), _INT32(WEIGHT_RATE))
-    error = builder.ashr(error, _INT32(4))
+    error = builder.ashr(builder.trunc(error, _INT32), _INT32(1))
     heard = builder.load(builder.bitcast(logits, vector.as_pointer()), align=4)
-    change = builder.mul(heard, _splat(builder, error, LANES))
-    change = builder.add(change, vector([1 << 13] * LANES))
-    change = builder.ashr(change, vector([14] * LANES))
-    low, high = vector([-WEIGHT_LIMIT] * LANES), vector([WEIGHT_LIMIT] * LANES)
+    change = builder.mul(heard, _splat(builder, error, MAX_INPUTS))
+    change = builder.add(change, vector([1 << 13] * MAX_INPUTS))
+    change = builder.ashr(change, vector([14] * MAX_INPUTS))
+    low, high = vector([-WEIGHT_LIMIT] * MAX_INPUTS), vector([WEIGHT_LIMIT] * MAX_INPUTS)
     for place in _slot_places(context, builder, signature, arguments, slots, 4):
         slot = builder.load(place)
         seen, chance = builder.and_(slot, _INT32(1023)), builder.lshr(slot, _INT32(10))
@@ -517,7 +518,7 @@ def _integers(context: Any, builder: Any, signature: Any, arguments: Any, where:
 
 def _row(builder: Any, weights: Any, row: Any, vector: Any) -> Any:
     """Pointer to a row of weights, as a vector."""
-    place = builder.gep(weights, [builder.mul(row, row.type(LANES))])
+    place = builder.gep(weights, [builder.mul(row, row.type(MAX_INPUTS))])
     return builder.bitcast(place, vector.as_pointer())
 
 

@@ -47,7 +47,7 @@ class CoderTables:
     ----------
     slots, counts : ndarray, (3, slots) uint16 and uint8
         Probabilities (of 65536) of every context and how firmly they are believed.
-    weights : ndarray, (3, sets, 8) int32
+    weights : ndarray, (3, sets, 4) int32
         Mixing weights; 65536 is 1. Two sets are added for every decision.
     mean_predictors : ndarray, (3, 6) int16
         See :attr:`mean_weights`.
@@ -153,7 +153,7 @@ def neutral_tables() -> CoderTables:
         np.zeros(*_SHAPES[name]) for name in ("slots", "counts", "weights", "mean_predictors")
     )
     slots += 32768
-    weights += int(0.175 * WEIGHT_ONE)
+    weights += WEIGHT_ONE // 4
     means[:, :3] = 3072, -2048, 1024
     networks = [
         NetworkWeights(*(np.stack([array] * NUM_PLANES) for array in neutral_weights(layer)))

@@ -19,8 +19,7 @@ from cscodec.kernels.declaration import (
     uint8,
     uint32,
 )
-from cscodec.kernels.intrinsics import LANES
-from cscodec.kernels.mixing import RECIPROCAL, SQUASH, STRETCH, learn, mix
+from cscodec.kernels.mixing import MAX_INPUTS, RECIPROCAL, SQUASH, STRETCH, learn, mix
 from cscodec.kernels.range_coder import STATE_SIZE, code_bit
 from cscodec.kernels.slots import NUM_SETS, NUM_SLOTS
 
@@ -46,8 +45,8 @@ class Coder(NamedTuple):
     data: Annotated[Array, uint8["num_bytes"].out]
     decoding: Integer
     slots: Annotated[Array, uint32[NUM_SLOTS].out]
-    weights: Annotated[Array, int32[NUM_SETS, LANES].out]
-    logits: Annotated[Array, int32[LANES].out]
+    weights: Annotated[Array, int32[NUM_SETS, MAX_INPUTS].out]
+    logits: Annotated[Array, int32[MAX_INPUTS].out]
 
 
 @helper
@@ -117,7 +116,6 @@ def _octave_table(size: int, parts: int) -> Array:
 
 # Tables end where the last bin begins.
 _HALF_OCTAVES = _octave_table(2049, 2)
-_EIGHTH_OCTAVES = _octave_table(449, 8)
 
 
 @helper
@@ -130,12 +128,6 @@ def half_octaves(value: Integer) -> Integer:
 def magnitude_bin(magnitude: Integer) -> Integer:
     """Bin of a predicted magnitude, at most 23."""
     return half_octaves(magnitude >> 6)
-
-
-@helper
-def fine_bin(magnitude: Integer) -> Integer:
-    """Finer bin of a predicted magnitude, at most 71."""
-    return np.int64(_EIGHTH_OCTAVES[min(magnitude >> 7, 448)])
 
 
 @helper

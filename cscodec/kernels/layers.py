@@ -19,7 +19,6 @@ from cscodec.kernels.decisions import (
     clipped,
     code_plain,
     decide,
-    fine_bin,
     magnitude_bin,
     probability_of,
     settle,
@@ -67,8 +66,6 @@ class _Patch(NamedTuple):
     own: Array
     west: Array
     north: Array
-    north_west: Array
-    north_east: Array
     luma: Array
     chroma: Array
     wanted: Array
@@ -97,13 +94,8 @@ class _Value(NamedTuple):
     magnitude: Integer  # predicted
     bin: Integer
     signed: Integer  # predicted
-    lean: Integer  # bin of its magnitude
-    west: Integer  # magnitudes
-    north: Integer
-    one_back: Integer
+    one_back: Integer  # magnitudes
     two_back: Integer
-    luma: Integer
-    chroma: Integer
     wanted: Integer
 
 
@@ -162,8 +154,6 @@ def _patch_at(coder: Coder, planes: Planes, r: Integer, c: Integer) -> _Patch:
         values[r, c],
         values[r, c - 1],
         values[r - 1, c],
-        values[r - 1, c - 1],
-        values[r - 1, c + 1],
         planes.luma[r, c],
         planes.chroma[r, c],
         wanted,
@@ -204,7 +194,7 @@ def _code_band(
     if not _code_flag(coder, network, plane, search, patch, band, mask):
         return mask
     for i in range(band.start, band.stop):
-        value = _known(coder, network, plane, patch, band, i)
+        value = _known(coder, network, patch, band, i)
         level: Integer = 1
         if i < band.stop - 1 or mask >> band.start != 0:  # else the flag says: not zero
             level = _code_zero(coder, search, patch, band, value, mask)
@@ -251,9 +241,8 @@ def _code_flag(
     total_bin = magnitude_bin(total)
     contexts = (
         slot(slots.FLAG_A, (band.number, total_bin)),
-        slot(slots.FLAG_B, (band.number, min(band.west_count, 7), min(band.north_count, 7))),
-        slot(slots.FLAG_C, (band.number, min(before, 4), magnitude_bin(largest))),
-        slot(slots.FLAG_D, (band.number, others, min(count_bits(mask), 2))),
+        slot(slots.FLAG_B, (band.number, min(before, 4), magnitude_bin(largest))),
+        slot(slots.FLAG_C, (band.number, others, min(count_bits(mask), 2))),
     )
     first, second = SET_FLAG + band.number, SET_FLAG_BIN + total_bin
     probability = probability_of(coder, contexts, 0, first, second)
@@ -280,9 +269,7 @@ def _count_nonzero(values: Array, band: _Band) -> Integer:
 
 
 @helper
-def _known(
-    coder: Coder, network: Network, plane: Integer, patch: _Patch, band: _Band, i: Integer
-) -> _Value:
+def _known(coder: Coder, network: Network, patch: _Patch, band: _Band, i: Integer) -> _Value:
     """Collect what is known about measurement ``i``."""
     inline_here()
     magnitude = magnitude_at(network, i - band.first)
@@ -293,13 +280,8 @@ def _known(
         magnitude,
         magnitude_bin(magnitude),
         signed,
-        min((abs(signed) + 1024) >> 11, 7),
-        abs(np.int64(patch.west[i])),
-        abs(np.int64(patch.north[i])),
         _size_back(patch.own, i, 1),
         _size_back(patch.own, i, 2),
-        min(abs(np.int64(patch.luma[i])), 5) if plane > 0 else 0,
-        min(abs(np.int64(patch.chroma[i])), 2) if plane > 1 else 0,
         0 if coder.decoding else np.int64(patch.wanted[i]),
     )
 
@@ -317,7 +299,6 @@ def _code_zero(
     """Code whether a measurement is not zero; an encoder returns the magnitude that it wants."""
     inline_here()
     i = value.i
-    diagonal = abs(np.int64(patch.north_west[i])) + abs(np.int64(patch.north_east[i]))
     following = np.int64(band.west_count + band.north_count > 1)
     if i + 1 < band.last:
         following += (patch.west_mask >> (i + 1)) & 1
@@ -329,12 +310,8 @@ def _code_zero(
     )
     contexts = (
         slot(slots.ZERO_A, (i, value.bin)),
-        slot(slots.ZERO_B, (i, value.lean, value.bin // 3)),
-        slot(slots.ZERO_C, (i, min(value.west, 2), min(value.north, 2), min(diagonal, 2))),
-        slot(slots.ZERO_D, (band.number, back[0], back[1], back[2], value.bin >> 1)),
-        slot(slots.ZERO_E, (i, min(count_bits(mask), 7), following)),
-        slot(slots.ZERO_F, (i >> 3, fine_bin(value.magnitude))),
-        slot(slots.ZERO_G, (i, value.luma, value.chroma)),
+        slot(slots.ZERO_B, (band.number, back[0], back[1], back[2], value.bin >> 1)),
+        slot(slots.ZERO_C, (i, min(count_bits(mask), 7), following)),
     )
     first, second = SET_ZERO + i, SET_ZERO_BIN + value.bin
     hint = clipped(value.log_odds, LOGIT_LIMIT)
@@ -355,22 +332,17 @@ def _code_size(
     i = value.i
     contexts = (
         slot(slots.ONE_A, (i, value.bin)),
-        slot(slots.ONE_B, (i, min(value.west, 3), min(value.north, 3))),
-        slot(slots.ONE_C, (band.number, min(max(value.one_back, value.two_back), 3), value.bin)),
-        slot(slots.ONE_D, (i, value.lean, min(value.bin // 6, 3))),
-        slot(slots.ONE_E, (i, value.luma, value.chroma)),
+        slot(slots.ONE_B, (band.number, min(max(value.one_back, value.two_back), 3), value.bin)),
     )
     hint = above_at(network, i - band.first, 1, value.log_odds)
     second = SET_ONE_BIN + value.bin
     if not decide(coder, contexts, hint, SET_ONE + i, second, np.int64(level > 1)):
         return 1
-    nearby = min(value.west + value.north + value.one_back, 15)
     reached: Integer = 2
     while reached < LEVELS:
         more = (
             slot(slots.MORE_A, (reached - 1, value.bin)),
             slot(slots.MORE_B, (reached - 1, i)),
-            slot(slots.MORE_C, (reached - 1, nearby)),
         )
         hint = above_at(network, i - band.first, reached, value.log_odds)
         longer = np.int64(level > reached)

@@ -13,13 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.kernels.declaration import Array, Integer, intrinsic
-from cscodec.kernels.intrinsics import LANES
 
-MAX_INPUTS = LANES  #: of a decision: its contexts, and a hint
+MAX_INPUTS = 4  #: of a decision: its contexts, and a hint
 LOGIT_LIMIT = 2047  #: logits are in 1/256, from -8 to 8
 MIN_PROBABILITY = 24  #: of 65536
 SLOT_LIMIT = 255  #: most decisions that a slot's adaptation rate looks back on
-WEIGHT_RATE = 15
 WEIGHT_ONE = 1 << 16
 WEIGHT_LIMIT = 1 << 19
 TOP = (1 << 22) - 1  #: largest probability of a slot
@@ -85,7 +83,7 @@ def mix(
     for :func:`learn`. ``stretch`` is STRETCH.
     """
     total: Integer = 0
-    for k in range(LANES):
+    for k in range(MAX_INPUTS):
         logits[k] = 0
     for k in range(len(contexts)):
         logit = np.int64(stretch[np.int64(slots[contexts[k]]) >> 20])
@@ -116,8 +114,8 @@ def learn(
     negative for a 0. ``reciprocal`` is RECIPROCAL.
     """
     bit = error > 0
-    pull = (error * WEIGHT_RATE) >> 4
-    for k in range(LANES):
+    pull = error >> 1
+    for k in range(MAX_INPUTS):
         change = (np.int64(logits[k]) * pull + (1 << 13)) >> 14
         for row in (first, second):
             moved = np.int64(weights[row, k]) + change

@@ -13,7 +13,6 @@ from cscodec.kernels.declaration import Integer, helper
 from cscodec.layout import NUM_BANDS, SIGNED
 
 BINS = 24  #: of a magnitude: half octaves from 1/256
-FINE_BINS = 72  #: of a magnitude: eighth octaves from 1/128
 LEVELS = 16  #: magnitudes up to here are coded in unary
 
 #: First slot of a group, and how many values each part of its contexts has.
@@ -37,27 +36,18 @@ class _Numbering:
 
 _slots = _Numbering()
 ZERO_A = _slots.group(64, BINS)  # measurement, magnitude
-ZERO_B = _slots.group(64, 8, 8)  # measurement, |signed prediction|, coarse magnitude
-ZERO_C = _slots.group(64, 3, 3, 3)  # measurement, magnitudes W, N, NW + NE
-ZERO_D = _slots.group(NUM_BANDS, 3, 3, 3, BINS // 2)  # band, previous three, coarse magnitude
-ZERO_E = _slots.group(64, 8, 4)  # measurement, non-zeros so far, neighbours' next
-ZERO_F = _slots.group(8, FINE_BINS)  # eight measurements, fine magnitude
-ZERO_G = _slots.group(64, 6, 3)  # measurement, luma, the other chroma plane
+ZERO_B = _slots.group(NUM_BANDS, 3, 3, 3, BINS // 2)  # band, previous three, coarse magnitude
+ZERO_C = _slots.group(64, 8, 4)  # measurement, non-zeros so far, neighbours' next
 ONE_A = _slots.group(64, BINS)  # measurement, magnitude
-ONE_B = _slots.group(64, 4, 4)  # measurement, magnitudes W, N
-ONE_C = _slots.group(NUM_BANDS, 4, BINS)  # band, previous two, magnitude
-ONE_D = _slots.group(64, 8, 4)  # measurement, |signed prediction|, coarse magnitude
-ONE_E = _slots.group(64, 6, 3)  # measurement, luma, the other chroma plane
+ONE_B = _slots.group(NUM_BANDS, 4, BINS)  # band, previous two, magnitude
 MORE_A = _slots.group(LEVELS, BINS)  # level, magnitude
 MORE_B = _slots.group(LEVELS, 64)  # level, measurement
-MORE_C = _slots.group(LEVELS, 16)  # level, neighbouring magnitudes
 SIGN_A = _slots.group(64, 33)  # measurement, signed prediction
 SIGN_B = _slots.group(64, 3, 3)  # measurement, signs W, N
 SIGN_C = _slots.group(64, 3, 3)  # measurement, sign of the other chroma plane, magnitude
 FLAG_A = _slots.group(NUM_BANDS, BINS)  # band, sum of magnitudes
-FLAG_B = _slots.group(NUM_BANDS, 8, 8)  # band, non-zeros W, N
-FLAG_C = _slots.group(NUM_BANDS, 5, BINS)  # band, non-zeros of the band before, largest magnitude
-FLAG_D = _slots.group(NUM_BANDS, 9, 3)  # band, other planes, non-zeros so far
+FLAG_B = _slots.group(NUM_BANDS, 5, BINS)  # band, non-zeros of the band before, largest magnitude
+FLAG_C = _slots.group(NUM_BANDS, 9, 3)  # band, other planes, non-zeros so far
 MEAN_ZERO_A = _slots.group(16, 12)  # activity, residuals nearby
 MEAN_ZERO_B = _slots.group(16, 9, 2)  # activity, difference of predictors, rounding
 MEAN_ZERO_C = _slots.group(64)  # residuals nearby
