@@ -105,17 +105,16 @@ def code_plain(coder: Coder, bit: Integer) -> Integer:
     return code_bit(coder.registers, coder.data, coder.decoding, EVEN, bit)
 
 
-def _octave_table(size: int, parts: int) -> Array:
-    """Numbers to parts of octaves, a power of two of them: 0 for 0, 1 for 1, 1 + parts for 2 ..."""
+def _half_octaves(size: int) -> Array:
+    """Numbers to halves of octaves: 0 for 0, 1 for 1, 3 for 2, 4 for 3 ..."""
     table = np.zeros(size, np.uint8)
     for value in range(1, size):
         exponent = value.bit_length() - 1
-        table[value] = parts * exponent + 1 + ((parts * value >> exponent) & (parts - 1))
+        table[value] = 2 * exponent + 1 + ((2 * value >> exponent) & 1)
     return table
 
 
-# Tables end where the last bin begins.
-_HALF_OCTAVES = _octave_table(2049, 2)
+_HALF_OCTAVES = _half_octaves(2049)  # ends where the last bin begins
 
 
 @helper
