@@ -16,7 +16,7 @@ from cscodec.arrays import Array, Float32Array
 Parameters = dict[str, Array]
 
 _BATCH = 2048  # patches, at most
-_BATCHES = 64  # that a small set makes, at least
+_BATCHES = 8  # that a small set makes, at least
 _PASSES = 6  # over all patches: more learn them by heart
 _ITERATIONS = 6000  # at most
 _RATE = 2e-2  # of learning, at its height
