@@ -37,7 +37,9 @@ _NEIGHBOURS = np.array(NEIGHBOURS, np.int64)
 NUM_ROWS = NUM_SOURCES * NUM_MEASUREMENTS + 2  #: most that a sum has
 #: Logarithms of magnitudes, and magnitudes of logarithms in 1/64.
 LOG = np.rint(LOG_ONE * np.log2(1 + np.arange(MEAN_CLIP + 1))).astype(np.int16)
-_LOG_OF_SIGNED = np.concatenate([LOG[:0:-1], LOG])  # from -MEAN_CLIP on
+# From -MEAN_CLIP on. Tables, as no processor foresees the way that a sign would lead.
+_FACTOR = np.concatenate([LOG[:0:-1], LOG]).astype(np.int64)
+_ROW = NUM_SOURCES * NUM_MEASUREMENTS * (np.arange(-MEAN_CLIP, MEAN_CLIP + 1) < 0).astype(np.int64)
 _LEAST_LOG, _LARGEST_LOG = -384, 255
 EXP = np.rint(MAGNITUDE_ONE * np.exp(np.arange(_LEAST_LOG, _LARGEST_LOG + 1) / 64)).astype(np.int32)
 
@@ -210,11 +212,9 @@ def _gather(
 def _add(
     network: Network, count: Integer, source: Integer, measurement: Integer, value: Integer
 ) -> Integer:
-    """List a row; without a branch on the sign, which no processor foresees."""
     inline_here()
-    below_zero = (value >> 63) & (NUM_SOURCES * NUM_MEASUREMENTS)
-    network.rows[count] = NUM_MEASUREMENTS * source + measurement + below_zero
-    network.factors[count] = _LOG_OF_SIGNED[value + MEAN_CLIP]
+    network.rows[count] = NUM_MEASUREMENTS * source + measurement + _ROW[value + MEAN_CLIP]
+    network.factors[count] = _FACTOR[value + MEAN_CLIP]
     return count + 1
 
 
