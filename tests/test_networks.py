@@ -105,6 +105,7 @@ def test_zeros_are_expected_to_go_on(number: int, signed: bool) -> None:
         "hidden": (17, 8),
         "outputs": (9, NUM_OWN * (1 + signed)),
         "own": (NUM_OWN, NUM_OWN),
+        "above": (NUM_OWN + 7, 2),
     }
     assert all(array.dtype == np.int16 for array in network.values())
     assert not any(network[name].any() for name in ("inputs", "hidden", "own"))
@@ -116,7 +117,7 @@ def test_zeros_are_expected_to_go_on(number: int, signed: bool) -> None:
 
 
 def test_a_pattern_is_learned() -> None:
-    network = fitted(*patches(5000))
+    network = fitted(*patches(50000))
     assert all(np.abs(network[name]).max() <= 4095 for name in ("inputs", "hidden", "outputs"))
     values, own = patches(1000, seed=1)
     sizes, signs = log_odds(network, values, own)
@@ -132,8 +133,8 @@ def test_negatives_of_pictures_are_expected_too() -> None:
 
 
 def test_own_values_before_it_predict_a_measurement() -> None:
-    values = np.zeros((4000, NUM_SOURCES * LAST), np.int8)
-    own = np.zeros((4000, 3), np.int8)
+    values = np.zeros((80000, NUM_SOURCES * LAST), np.int8)
+    own = np.zeros((80000, 3), np.int8)
     own[::2, [0, 2]] = 4
     network = fitted(values, own, signed=False)
     assert not np.tril(network["own"]).any()
@@ -160,3 +161,14 @@ def test_progress_ends_at_one() -> None:
     fit_network(values, own, True, (4, 4), generator, progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 1
+
+
+def test_inputs_of_little_weight_are_left_out() -> None:
+    generator = np.random.default_rng(3)
+    values = generator.integers(-1, 2, (20000, NUM_SOURCES * LAST)).astype(np.int8)
+    values[values == 0] = 1
+    own = np.repeat(values[:, :1], NUM_OWN, axis=1)  # one of 66 inputs tells it all
+    weights = fitted(values, own)["inputs"][:-1].reshape(2, NUM_SOURCES * LAST, -1)
+    used = weights.any(axis=(0, 2))
+    assert used[0]
+    assert used.sum() == 24

@@ -80,7 +80,7 @@ def fit_network(
         ``above`` (n + 7, 2) in 1/256 and 1/4096.
     """
     report = progress or (lambda _: None)
-    present = np.mean(values != 0, axis=0)
+    present = np.count_nonzero(values, axis=0) / max(len(values), 1)
     columns = np.flatnonzero(present)
     if own.any() and present.sum() > _MOST_INPUTS:
         pilot = _trained(values, own, columns, signed, widths, generator, _PILOT)
