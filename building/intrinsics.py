@@ -17,7 +17,7 @@ from numba.core import cgutils, types
 from cscodec.kernels.convolution import ADD, LARGEST, PERIOD, PIXELS, RECTIFY
 from cscodec.kernels.convolution import LANES as CHANNELS
 from cscodec.kernels.filters import NUM_CLEAN, NUM_TAPS, RADIUS
-from cscodec.kernels.intrinsics import BLOCK, LANES
+from cscodec.kernels.intrinsics import BLOCK, LANES, WIDE_BLOCK
 from cscodec.kernels.mixing import LOGIT_LIMIT, MAX_INPUTS, SLOT_LIMIT, TOP, WEIGHT_LIMIT
 from cscodec.kernels.multiply import COLUMNS, ROWS
 from cscodec.layout import MAX_HIDDEN
@@ -94,7 +94,7 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         ]
         for first in (0, half)
     ]
-    parts = range(0, BLOCK, 2 * LANES)
+    parts = range(0, WIDE_BLOCK, 2 * LANES)
     totals = [[cgutils.alloca_once(builder, wide) for _ in sides] for _ in parts]
 
     def number(array: Any, k: Any) -> Any:
@@ -104,7 +104,7 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = ir.Constant(ir.VectorType(_INT32, len(order)), order)
         return builder.shuffle_vector(one, other, lanes)
 
-    with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(BLOCK)) as (i, _):
+    with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(WIDE_BLOCK)) as (i, _):
         for total in itertools.chain(*totals):
             builder.store(wide([0] * LANES), total)
         with cgutils.for_range_slice(builder, _INT64(0), count, _INT64(2)) as (k, _):

@@ -39,6 +39,7 @@ from cscodec.kernels.filters import NUM_TAPS, filter_block
 from cscodec.kernels.intrinsics import (
     BLOCK,
     LANES,
+    WIDE_BLOCK,
     add_rows,
     add_scaled,
     count_bits,
@@ -81,8 +82,8 @@ def run_add_scaled(
 
 @kernel
 def run_add_rows(
-    sums: Annotated[Array, int32[f"{BLOCK} * blocks"].out],
-    weights: Annotated[Array, int16["any", f"{BLOCK} * blocks"]],
+    sums: Annotated[Array, int32[f"{WIDE_BLOCK} * blocks"].out],
+    weights: Annotated[Array, int16["any", f"{WIDE_BLOCK} * blocks"]],
     rows: Annotated[Array, int64["room"]],
     factors: Annotated[Array, int64["room"]],
     count: Integer,

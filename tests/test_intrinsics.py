@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from building.intrinsics import CODE
 from cscodec.kernels import convolution, declaration, filters
-from cscodec.kernels.intrinsics import BLOCK, LANES
+from cscodec.kernels.intrinsics import BLOCK, LANES, WIDE_BLOCK
 from cscodec.kernels.mixing import (
     LOGIT_LIMIT,
     MAX_INPUTS,
@@ -79,12 +79,12 @@ def test_add_scaled(seed: int, vectors: int, factor: int) -> None:
 def test_add_rows(seed: int, blocks: int, pairs: int, spare: int) -> None:
     def make() -> list[Any]:
         generator = np.random.default_rng(seed)
-        weights = generator.integers(-32768, 32768, (5, BLOCK * blocks)).astype(np.int16)
+        weights = generator.integers(-32768, 32768, (5, WIDE_BLOCK * blocks)).astype(np.int16)
         weights[0] = -32768
         rows = generator.integers(0, 5, 2 * pairs + spare)
         most = 65535 // max(2 * pairs, 2)  # no sum reaches 2³¹
         factors = generator.choice([0, 1, most], 2 * pairs + spare)
-        sums = np.full(BLOCK * blocks, 7, np.int32)
+        sums = np.full(WIDE_BLOCK * blocks, 7, np.int32)
         return [sums, weights, rows, factors, 2 * pairs]
 
     assert_alike("run_add_rows", make)

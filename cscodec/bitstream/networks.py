@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cscodec.arrays import Array
-from cscodec.kernels.intrinsics import BLOCK
+from cscodec.kernels.intrinsics import BLOCK, WIDE_BLOCK
 from cscodec.kernels.predictions import LOG, NUM_ROWS, Network
 from cscodec.layout import (
     CONSTANT_HIDDEN,
@@ -96,9 +96,11 @@ def for_kernel(weights: NetworkWeights, layer: int) -> Network:
     inputs = np.concatenate([by_source.reshape(NUM_INPUTS - 1, -1), weights.inputs[-1:]])
     used = by_source.any(axis=(0, 3))
     own = np.pad(weights.own, ((0, NUM_MEASUREMENTS - sizes), (0, signs)))
-    hidden, outputs = (_in_pairs(_in_blocks(array)) for array in (weights.hidden, weights.outputs))
+    inputs = _in_blocks(inputs, WIDE_BLOCK)
+    hidden = _in_pairs(_in_blocks(weights.hidden), inputs.shape[1])
+    outputs = _in_pairs(_in_blocks(weights.outputs), hidden[1].size)
     return Network(
-        inputs=_in_blocks(inputs),
+        inputs=inputs,
         input_rows=np.packbits(used, axis=1, bitorder="little").view(np.int64)[:, 0],
         hidden=hidden[0],
         hidden_offsets=hidden[1],
@@ -112,9 +114,7 @@ def for_kernel(weights: NetworkWeights, layer: int) -> Network:
             ]
         ),
         first_sign=sizes,
-        **_room(
-            *(-(-array.shape[1] // BLOCK) * BLOCK for array in (inputs, hidden[0], outputs[0]))
-        ),
+        **_room(inputs.shape[1], hidden[1].size, outputs[1].size),
     )
 
 
@@ -159,14 +159,14 @@ def neutral_weights(layer: int) -> NetworkWeights:
     return NetworkWeights(inputs, hidden, outputs, own, above)
 
 
-def _in_pairs(weights: Array) -> tuple[Array, Array]:
+def _in_pairs(weights: Array, num_rows: int) -> tuple[Array, Array]:
     """Weights (pairs, n, 2) of every two rows, and what the constant's row adds."""
-    rows = np.pad(weights[:-1], ((0, -(len(weights) - 1) % BLOCK), (0, 0)))
+    rows = np.pad(weights[:-1], ((0, num_rows + 1 - len(weights)), (0, 0)))
     pairs = np.ascontiguousarray(rows.reshape(-1, 2, rows.shape[1]).swapaxes(1, 2))
     return pairs, CONSTANT_HIDDEN * weights[-1].astype(np.int32)
 
 
-def _in_blocks(weights: Array) -> Array:
+def _in_blocks(weights: Array, block: int = BLOCK) -> Array:
     """Fill the last axis with zeros up to whole blocks."""
-    missing = -weights.shape[-1] % BLOCK
+    missing = -weights.shape[-1] % block
     return np.ascontiguousarray(np.pad(weights, ((0, 0), (0, missing))))

@@ -7,7 +7,7 @@ import numpy as np
 from cscodec.kernels.declaration import Array, Integer, intrinsic
 from cscodec.layout import MAX_HIDDEN
 
-BLOCK = 32  #: sums that are made at once
+BLOCK, WIDE_BLOCK = 32, 64  #: sums that are made at once
 LANES = 8  #: numbers that are worked on at once; arrays handed over here are as long, or a multiple
 
 
@@ -33,7 +33,7 @@ def count_bits(mask: Integer) -> Integer:
 def add_rows(sums: Array, weights: Array, rows: Array, factors: Array, count: Integer) -> None:
     """Make ``sums`` (n,) int32 the sum of ``weights[rows[k]] * factors[k]`` for k < ``count``.
 
-    Weights are int16 (any, n), n a multiple of ``BLOCK``; rows and factors int64, factors 0 to
+    Weights are int16 (any, n), n a multiple of ``WIDE_BLOCK``; rows and factors int64, factors 0 to
     32767; ``count`` is even.
     """
     for i in range(len(sums)):

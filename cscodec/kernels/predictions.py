@@ -47,7 +47,7 @@ EXP = np.rint(MAGNITUDE_ONE * np.exp(np.arange(_LEAST_LOG, _LARGEST_LOG + 1) / 6
 class Network(NamedTuple):
     """Weights of the network of one layer of a plane, and room to work in.
 
-    Columns are filled up with zeros to multiples of 32.
+    Columns are filled up with zeros to multiples of 32, those of the inputs to multiples of 64.
 
     Attributes
     ----------
@@ -74,9 +74,9 @@ class Network(NamedTuple):
         Room for predicted magnitudes.
     """
 
-    inputs: Annotated[Array, int16[NUM_INPUTS, "32 * first_blocks"]]
+    inputs: Annotated[Array, int16[NUM_INPUTS, "64 * first_blocks"]]
     input_rows: Annotated[Array, int64[NUM_SOURCES]]
-    hidden: Annotated[Array, int16["16 * first_blocks", "32 * second_blocks", 2]]
+    hidden: Annotated[Array, int16["32 * first_blocks", "32 * second_blocks", 2]]
     hidden_offsets: Annotated[Array, int32["32 * second_blocks"]]
     outputs: Annotated[Array, int16["16 * second_blocks", "32 * output_blocks", 2]]
     output_offsets: Annotated[Array, int32["32 * output_blocks"]]
@@ -85,9 +85,9 @@ class Network(NamedTuple):
     first_sign: Integer
     rows: Annotated[Array, int64[NUM_ROWS].out]
     factors: Annotated[Array, int64[NUM_ROWS].out]
-    first_rectified: Annotated[Array, int16["32 * first_blocks"].out]
+    first_rectified: Annotated[Array, int16["64 * first_blocks"].out]
     second_rectified: Annotated[Array, int16["32 * second_blocks"].out]
-    first: Annotated[Array, int32["32 * first_blocks"].out]
+    first: Annotated[Array, int32["64 * first_blocks"].out]
     second: Annotated[Array, int32["32 * second_blocks"].out]
     sums: Annotated[Array, int32["32 * output_blocks"].out]
     magnitudes: Annotated[Array, int32[NUM_MEASUREMENTS].out]
@@ -213,8 +213,9 @@ def _add(
     network: Network, count: Integer, source: Integer, measurement: Integer, value: Integer
 ) -> Integer:
     inline_here()
-    network.rows[count] = NUM_MEASUREMENTS * source + measurement + _ROW[value + MEAN_CLIP]
-    network.factors[count] = _FACTOR[value + MEAN_CLIP]
+    place, k = np.uint64(count), np.uint64(value + MEAN_CLIP)  # unsigned: not counted from the end
+    network.rows[place] = NUM_MEASUREMENTS * source + measurement + _ROW[k]
+    network.factors[place] = _FACTOR[k]
     return count + 1
 
 
