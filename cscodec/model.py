@@ -135,7 +135,7 @@ class Model:
     chroma : System
         For chroma planes; the luma system where none was trained.
     tables : mapping of str to ndarray
-        Integer tables of the entropy coder (priors, predictors); empty where none were trained,
+        Integer tables of the entropy coder (states, networks); empty where none were trained,
         and the coder then starts from its neutral state.
     filters : mapping of str to ndarray
         Restoration filters for "luma" and "chroma", (steps, classes, taps) int16; empty where none

@@ -111,7 +111,7 @@ def train_states(
     Parameters
     ----------
     tables : dict of ndarray
-        The predictors are used; slots, counts and weights are filled in.
+        Networks and predictors are used; slots, counts and weights are filled in.
     pictures : sequence of sequence of ndarray
         Measurements of the planes of each, in units of their steps where the mean's is 1.
     generator : numpy.random.Generator
@@ -143,10 +143,11 @@ def _fit_networks(
     report: Callable[[float], None],
 ) -> None:
     """Fill in the networks of all planes that there are pictures for."""
+    chosen = list(itertools.product(pictures, _STATE_STEPS))
+    total = sum(planes[0][..., 0].size for planes, _ in chosen)
     coded = [
         encode_tile(_at_step(planes, step), neutral_tables(), rate_weight=_RATE_WEIGHT)[1]
-        for planes in pictures
-        for step in _STATE_STEPS
+        for planes, step in chosen[:: max(1, -(-total // (2 * _NETWORK_PATCHES)))]
     ]
     jobs = list(itertools.product(range(NUM_PLANES), range(1, NUM_LAYERS)))
     for done, (plane, layer) in enumerate(jobs):
