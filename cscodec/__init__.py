@@ -12,8 +12,6 @@ from __future__ import annotations
 # Before any fork: loaded while one waits (below), it would release locks that it does not hold.
 import concurrent.futures.thread  # noqa: F401
 import importlib
-import os
-import threading
 from typing import TYPE_CHECKING, Any
 
 from cscodec.errors import (
@@ -33,6 +31,7 @@ from cscodec.errors import (
     TruncatedError,
     UnsupportedVersionError,
 )
+from cscodec.loading import loading as _loading
 
 if TYPE_CHECKING:
     from cscodec.codec import decode, encode
@@ -77,15 +76,6 @@ _LAZY = {
     "shipped_models": "cscodec.model",
 }
 _AT_FIRST_CALL = {"encode": "cscodec.images"}  # what a function imports itself, when it is called
-
-
-_loading = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a fork waits, else a child would for ever for half a module
-    os.register_at_fork(
-        before=_loading.acquire,
-        after_in_parent=_loading.release,
-        after_in_child=_loading.release,
-    )
 
 
 def __getattr__(name: str) -> Any:

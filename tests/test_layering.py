@@ -46,12 +46,13 @@ ALLOWED: dict[str, set[str]] = {
     "arrays": set(),
     "atomic": set(),
     "choices": set(),
+    "loading": set(),
     "parallel": set(),
     "locations": {"errors"},
     "scheduler": {"errors", "parallel"},
     "shipped": set(),
     "rows": {"errors", "layout", "arrays"},
-    "kernels": {"errors", "layout", "arrays"},
+    "kernels": {"errors", "layout", "arrays", "loading"},
     "transform": {"errors", "layout", "arrays", "kernels"},
     "bitstream": {"errors", "layout", "arrays", "parallel", "kernels"},
     "model": _BASE - {"choices", "kernels"} | {"locations", "transform", "bitstream"},
@@ -75,7 +76,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": _CORE
     | {"locations", "signals", "images", "learning", "evaluation", "plugins"}
     | _MEASURES,
-    "__init__": {"errors", "model", "codec", "describe"},
+    "__init__": {"errors", "loading", "model", "codec", "describe"},
     "signals": {"atomic"},
     "__main__": {"signals", "cli"},
 }

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cscodec.errors import KernelsError
+from cscodec.loading import loading
 
 FOLDER = Path(__file__).parent / "native"
 #: Levels of processors that libraries are made for, the lowest first. A processor can run the
@@ -79,6 +80,11 @@ def entry(kernel: str) -> Any | None:
 
 @lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
+    with loading:
+        return _chosen()
+
+
+def _chosen() -> ctypes.CDLL:
     usable = usable_levels()
     chosen = os.environ.get(VARIABLE) or usable[-1]
     if Path(chosen).name != chosen:
