@@ -91,7 +91,7 @@ class TileState:
                 self.masks[number],
                 luma,
                 self.values[1] if number == 2 else values,
-                luma_masks if number else self.masks[number],
+                luma_masks,
                 self.masks[min(number, 1)],
                 wanted[number],
             )

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cscodec.arrays import Array, Float32Array
+from cscodec.layout import CONSTANT_HIDDEN, CONSTANT_INPUT, LOG_ONE, MAX_HIDDEN, NUM_LEVELS
 
 Parameters = dict[str, Array]
 
@@ -29,20 +30,20 @@ _MOST_INPUTS = 24
 _PILOT = 0.15
 
 #: What the coder's integers can hold.
+_HIDDEN_ONE = 128
 _ONES = {"inputs": 1024, "hidden": 1024, "outputs": 1024, "own": 8192, "above": (256, 4096)}
 _MOST_WEIGHT = 4095 / 1024
-_MOST_HIDDEN = 4095 / 128
+_MOST_HIDDEN = MAX_HIDDEN / _HIDDEN_ONE
 #: What the last row of each matrix multiplies.
-_INPUT_CONSTANT = 4.0
-_HIDDEN_CONSTANT = 2.0
+_INPUT_CONSTANT = CONSTANT_INPUT / LOG_ONE
+_HIDDEN_CONSTANT = CONSTANT_HIDDEN / _HIDDEN_ONE
 
 _MOST_LOG_ODDS = 6.0  # of a measurement that is always, or never, zero
-_LEVELS = 8  # magnitudes whose being exceeded counts; that of 1 is known for each measurement
 _MOST_SIGNED = 2  # a magnitude says this much of the certainty of its sign
 
 _BYTES = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.float32)
 #: Logarithms of all values of an int8, in the order of their bytes, as the coder rounds them.
-_LOGARITHMS = np.copysign(np.rint(16 * np.log2(1 + np.abs(_BYTES))) / 16, _BYTES)
+_LOGARITHMS = np.copysign(np.rint(LOG_ONE * np.log2(1 + np.abs(_BYTES))) / LOG_ONE, _BYTES)
 
 
 def fit_network(
@@ -108,7 +109,7 @@ def initial_parameters(
         "hidden": (widths[0] + 1, widths[1]),
         "outputs": (widths[1] + 1, num_own * (1 + signed)),
         "own": (num_own, num_own),
-        "above": (2, num_own + _LEVELS - 1),  # offsets of log-odds, then factors
+        "above": (2, num_own + NUM_LEVELS - 1),  # offsets of log-odds, then factors
     }
     ends = np.cumsum([rows * columns for rows, columns in shapes.values()])
     flat = np.zeros(ends[-1], np.float32)
@@ -215,7 +216,7 @@ def _head(parameters: Parameters, outputs: Array, own: Array) -> tuple[float, Ar
         nats, slopes = _surprise(signs, own.ravel()[places] > 0)
         by_outputs[rows, num_own + columns] = slopes * certainty
         loss += nats
-    for level in range(1, _LEVELS + 1):
+    for level in range(1, NUM_LEVELS + 1):
         places = places[sizes[places] >= level]
         known = log_odds[places]
         which = places % num_own if level == 1 else np.full(len(places), num_own + level - 2)
