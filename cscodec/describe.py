@@ -8,6 +8,7 @@ from typing import Any
 from cscodec.arguments import File, file_bytes, whole_number
 from cscodec.bitstream import container
 from cscodec.bitstream.container import Container
+from cscodec.bitstream.steps import MUCH_TILT
 from cscodec.errors import ModelNotFoundError
 from cscodec.layout import DEFAULT_MAX_PIXELS
 from cscodec.model import find_model
@@ -32,7 +33,7 @@ class Info:
     step, chroma_step : float
         Quantisation steps in units of a sample; ``chroma_step`` is None for gray pictures.
     tune : str
-        "psnr" for equal steps, "visual" for steps that grow with the measurement.
+        "psnr" for steps that grow little with the measurement, "visual" for others.
     measurements : int
         Per patch, beside the mean.
     subsampling : str or None
@@ -134,7 +135,7 @@ def info(data: File, *, allow_partial: bool = False, max_pixels: int = DEFAULT_M
         model_name=name,
         step=header.step,
         chroma_step=header.chroma_step if colour else None,
-        tune="visual" if header.tilt_code or header.chroma_tilt_code else "psnr",
+        tune="psnr" if header.step_and_tilt(0)[1] < MUCH_TILT else "visual",
         measurements=header.measurements,
         subsampling=("4:4:4" if header.full_chroma else "4:2:0") if colour else None,
         num_tiles=header.num_tiles,

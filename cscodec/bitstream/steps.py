@@ -21,6 +21,7 @@ STEP_UNIT = 64  #: steps are stored as multiples of 1/64
 MIN_STEP = 0.25
 MAX_STEP = 1000.0
 TILT_UNIT = 32  #: tilts are stored as multiples of 1/32
+MUCH_TILT = 0.5  #: from here on, a file is made for the eye, and restored by filters for such
 WANTED_UNIT = 256  #: the encoder decides on measurements in 1/256 of a step
 
 

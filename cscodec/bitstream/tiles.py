@@ -31,6 +31,8 @@ ROUNDING = Search(rate_weight=0, dead_zone=0)
 # No decision costs more than 12 bits, and no value needs more than 51 of them.
 _MOST_BYTES_PER_VALUE = 80
 _DEAD_ZONE = 100  # in 1/256 step: a search never keeps values below it
+#: Of the weight of rate, by layer: what is in layer 1 also says what to expect of the others.
+_RATE_SHARES = (1.0, 0.6, 1.0, 1.0)
 
 
 class TileState:
@@ -132,8 +134,9 @@ def encode_with(state: TileState, wanted: Sequence[Wanted], rate_weight: float) 
     """Code a tile with a state that may have seen others: see :func:`encode_tile`."""
     segments = []
     patches = sum(rows * columns for rows, columns in state.shapes)
-    search = Search(round(rate_weight * 256), _DEAD_ZONE) if rate_weight > 0 else ROUNDING
     for layer in range(num_layers(state.measurements)):
+        weight = round(256 * rate_weight * _RATE_SHARES[layer])
+        search = Search(weight, _DEAD_ZONE) if rate_weight > 0 else ROUNDING
         width = LAYERS[layer + 1] - LAYERS[layer]
         coder = RangeCoder.writing(patches * width * _MOST_BYTES_PER_VALUE + 16)
         state.code_layer(coder, layer, wanted, search)

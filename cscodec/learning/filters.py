@@ -57,7 +57,7 @@ def train_filters(
             for numbers, system in (((0,), model.luma), ((1, 2), model.chroma))
         ]
 
-    # In the order of the tunes: equal steps, then tilted ones.
+    # In the order of the tunes: little tilt, then much.
     learned = list(parallel_map(learn, product(TUNINGS.values(), FILTER_STEPS), workers))
     luma, chroma = (
         np.stack(filters).reshape(filter_shape()) for filters in zip(*learned, strict=True)

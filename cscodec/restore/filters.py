@@ -14,19 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Array, Float32Array
+from cscodec.bitstream.steps import MUCH_TILT
 from cscodec.errors import InvalidInputError, InvalidModelError
 from cscodec.kernels import filters as kernels
 
 #: Quantisation steps that filters are learned at; a picture uses those of the nearest (in octaves).
 FILTER_STEPS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0)
-#: Filters are learned for equal steps and for tilted ones; from this tilt on, the second are used.
-_TILTED = 0.5
 WEIGHT_ONE = 1 << 12  #: fixed-point unit of the weights in a model
 _STRENGTH = 300.0  # of the pull towards a parent class's filter, in squared steps
 
 
 def filter_shape() -> tuple[int, int, int, int]:
-    """Shape of a model's filters: equal or tilted steps, steps, classes, taps."""
+    """Shape of a model's filters: little or much tilt, steps, classes, taps."""
     return 2, len(FILTER_STEPS), kernels.NUM_CLASSES, kernels.NUM_TAPS
 
 
@@ -54,7 +53,7 @@ def filters_for(filters: npt.NDArray[np.int16], step: float, tilt: float) -> Flo
     """Return the filters of the nearest step, arranged for :func:`apply_filters`."""
     distances = [abs(np.log2(step / known)) for known in FILTER_STEPS]
     nearest = int(np.argmin(distances))
-    weights = filters[int(tilt >= _TILTED), nearest].astype(np.float32)
+    weights = filters[int(tilt >= MUCH_TILT), nearest].astype(np.float32)
     return arranged(weights * np.float32(1 / WEIGHT_ONE))
 
 
