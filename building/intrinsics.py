@@ -120,10 +120,7 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             for part, total in zip(parts, totals, strict=True):
                 places = [builder.add(start, _INT64(part)) for start in starts]
                 two = [
-                    builder.load(
-                        builder.bitcast(builder.gep(weights.data, [place]), pairs.as_pointer()),
-                        align=2,
-                    )
+                    builder.load(_vector_at(builder, weights, place, pairs), align=2)
                     for place in places
                 ]
                 for order, side in zip(sides, total, strict=True):
@@ -135,7 +132,7 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 order = [first + lane for lane in range(half)]
                 order += [LANES + lane for lane in order]
                 place = builder.add(i, _INT64(part + 2 * first))
-                target = builder.bitcast(builder.gep(sums.data, [place]), wide.as_pointer())
+                target = _vector_at(builder, sums, place, wide)
                 builder.store(shuffled(low, high, order), target, align=4)
     return context.get_dummy_value()
 
@@ -149,20 +146,17 @@ def multiply_rectified(context: Any, builder: Any, signature: Any, arguments: An
     terms = builder.extract_value(sums.shape, 0)
     width = builder.extract_value(product.shape, 0)
 
-    def vector_at(array: Any, place: Any, kind: Any) -> Any:
-        return builder.bitcast(builder.gep(array.data, [place]), kind.as_pointer())
-
     least, most = wide([0] * LANES), wide([MAX_HIDDEN] * LANES)
     with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(LANES)) as (k, _):
-        value = builder.ashr(builder.load(vector_at(sums, k, wide), align=4), shift)
-        value = builder.select(builder.icmp_signed(">", value, least), value, least)
-        value = builder.select(builder.icmp_signed("<", value, most), value, most)
-        builder.store(builder.trunc(value, narrow), vector_at(hidden, k, narrow), align=2)
+        value = builder.load(_vector_at(builder, sums, k, wide), align=4)
+        value = _clamped(builder, builder.ashr(value, shift), least, most)
+        target = _vector_at(builder, hidden, k, narrow)
+        builder.store(builder.trunc(value, narrow), target, align=2)
     lanes = range(0, BLOCK, LANES)
     totals = [cgutils.alloca_once(builder, wide) for _ in lanes]
     with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(BLOCK)) as (i, _):
         for total, lane in zip(totals, lanes, strict=True):
-            source = vector_at(offsets, builder.add(i, _INT64(lane)), wide)
+            source = _vector_at(builder, offsets, builder.add(i, _INT64(lane)), wide)
             builder.store(builder.load(source, align=4), total)
         with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(2)) as (k, _):
             both = builder.bitcast(builder.gep(hidden.data, [k]), _INT32.as_pointer())
@@ -170,11 +164,11 @@ def multiply_rectified(context: Any, builder: Any, signature: Any, arguments: An
             start = builder.add(builder.mul(k, width), builder.mul(i, _INT64(2)))
             for total, lane in zip(totals, lanes, strict=True):
                 place = builder.add(start, _INT64(2 * lane))
-                weight = builder.load(vector_at(weights, place, pairs), align=2)
+                weight = builder.load(_vector_at(builder, weights, place, pairs), align=2)
                 products = _sums_of_products(builder, builder.bitcast(both, pairs), weight)
                 builder.store(builder.add(builder.load(total), products), total)
         for total, lane in zip(totals, lanes, strict=True):
-            target = vector_at(product, builder.add(i, _INT64(lane)), wide)
+            target = _vector_at(builder, product, builder.add(i, _INT64(lane)), wide)
             builder.store(builder.load(total), target, align=4)
     return context.get_dummy_value()
 
@@ -189,9 +183,9 @@ def add_scaled(context: Any, builder: Any, signature: Any, arguments: Any) -> An
     start = builder.mul(row, width)
     factors = _splat(builder, builder.trunc(factor, _INT32), LANES)
     with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(LANES)) as (i, _):
-        source = builder.gep(weights.data, [builder.add(start, i)])
-        weight = builder.load(builder.bitcast(source, narrow.as_pointer()), align=2)
-        target = builder.bitcast(builder.gep(sums.data, [i]), wide.as_pointer())
+        source = _vector_at(builder, weights, builder.add(start, i), narrow)
+        weight = builder.load(source, align=2)
+        target = _vector_at(builder, sums, i, wide)
         product = builder.mul(builder.sext(weight, wide), factors)
         builder.store(builder.add(builder.load(target, align=4), product), target, align=4)
     return context.get_dummy_value()
@@ -514,6 +508,11 @@ def _integers(context: Any, builder: Any, signature: Any, arguments: Any, where:
         context.cast(builder, builder.extract_value(arguments[where], k), kind, types.int64)
         for k, kind in enumerate(signature.args[where])
     ]
+
+
+def _vector_at(builder: Any, array: Any, place: Any, kind: Any) -> Any:
+    """Pointer to an array's elements from ``place`` on, as a vector."""
+    return builder.bitcast(builder.gep(array.data, [place]), kind.as_pointer())
 
 
 def _row(builder: Any, weights: Any, row: Any, vector: Any) -> Any:

@@ -99,7 +99,8 @@ def encode(
         Quantisation step Δ in units of a sample, 0.25..1000, instead of a quality.
     tune : {"visual", "psnr"}
         What the file is made for. "visual": coarser steps for finer detail, where the eye sees
-        errors less, and finer ones for colour. "psnr": nearly equal steps, for small squared errors.
+        errors less, and finer ones for colour. "psnr": nearly equal steps, for small squared
+        errors.
     measurements : int, optional
         Measurements per patch beside the mean; all that the model has by default.
     model : str, path or Model

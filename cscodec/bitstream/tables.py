@@ -26,16 +26,17 @@ from cscodec.layout import NUM_LAYERS, NUM_PLANES
 from cscodec.parallel import computed_once
 
 _LAYERS = range(1, NUM_LAYERS)  # those after the means
-_SHAPES: dict[str, tuple[tuple[int, ...], type[np.integer[Any]]]] = {
+_Kind = tuple[tuple[int, ...], type[np.integer[Any]]]
+_COMMON: dict[str, _Kind] = {
     "slots": ((NUM_PLANES, NUM_SLOTS), np.uint16),
     "counts": ((NUM_PLANES, NUM_SLOTS), np.uint8),
     "weights": ((NUM_PLANES, NUM_SETS, MAX_INPUTS), np.int32),
     "mean_predictors": ((NUM_PLANES, 6), np.int16),
-    **{
-        f"{name}_{layer}": ((NUM_PLANES, *shape), np.int16)
-        for layer in _LAYERS
-        for name, shape in shapes_of(layer).items()
-    },
+}
+_SHAPES: dict[str, _Kind] = _COMMON | {
+    f"{name}_{layer}": ((NUM_PLANES, *shape), np.int16)
+    for layer in _LAYERS
+    for name, shape in shapes_of(layer).items()
 }
 
 
@@ -97,12 +98,11 @@ class CoderTables:
                     raise InvalidModelError(
                         f"the network of layer {layer} has weights whose sums exceed 32 bits"
                     )
-        own = {name: tables[name] for name in tables if not name[-1].isdigit()}
-        return cls(**own, networks=networks)
+        return cls(**{name: tables[name] for name in _COMMON}, networks=networks)
 
     def as_mapping(self) -> dict[str, Array]:
         """Inverse of :meth:`from_mapping`."""
-        arrays = {name: getattr(self, name) for name in _SHAPES if hasattr(self, name)}
+        arrays = {name: getattr(self, name) for name in _COMMON}
         for layer, weights in zip(_LAYERS, self.networks, strict=True):
             arrays |= {f"{name}_{layer}": array for name, array in weights._asdict().items()}
         return arrays
@@ -149,9 +149,7 @@ class Mixer(NamedTuple):
 @lru_cache(maxsize=1)
 def neutral_tables() -> CoderTables:
     """Return untrained tables: even odds, and predictions from the nearest neighbours."""
-    slots, counts, weights, means = (
-        np.zeros(*_SHAPES[name]) for name in ("slots", "counts", "weights", "mean_predictors")
-    )
+    slots, counts, weights, means = (np.zeros(*kind) for kind in _COMMON.values())
     slots += 32768
     weights += WEIGHT_ONE // 4
     means[:, :3] = 3072, -2048, 1024
