@@ -290,4 +290,5 @@ class DecodingJob:
             self.restoration.decoder,
             filters=self.filters[number > 0],
             sparsity=self.restoration.sparsity,
+            is_chroma=number > 0,
         )

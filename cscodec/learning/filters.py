@@ -84,5 +84,5 @@ def _examples(
     """Planes at the centres of their cells, cleaned, and as they were."""
     for planes in coded:
         for measured, quantised in planes[numbers[0] : numbers[-1] + 1]:
-            plane, clean = shrunk_plane(quantised, system)
+            plane, clean = shrunk_plane(quantised, system, is_chroma=numbers[0] > 0)
             yield plane, clean, synthesise_plane(measured, system.synthesis, system.lapping)

@@ -22,6 +22,7 @@ def restore_plane(
     *,
     filters: Float32Array | None = None,
     sparsity: int = 4,
+    is_chroma: bool = False,
 ) -> Float32Array:
     """Restore a plane (around zero) from its quantised measurements.
 
@@ -35,6 +36,8 @@ def restore_plane(
         For ``refine``: as :func:`cscodec.restore.filters.filters_for` gives them.
     sparsity : int
         For ``omp`` and ``consistent``: K.
+    is_chroma : bool
+        For ``refine``: less is done for a plane of chroma.
 
     Returns
     -------
@@ -43,6 +46,6 @@ def restore_plane(
     if decoder == "linear":
         return middle_of_cells(quantised, system)
     if decoder == "refine":
-        return refined_plane(quantised, system, filters)
+        return refined_plane(quantised, system, filters, is_chroma=is_chroma)
     plane = omp_plane(quantised, system, sparsity)
     return plane if decoder == "omp" else into_cells(plane, quantised, system)
