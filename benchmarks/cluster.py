@@ -3,6 +3,9 @@
     python benchmarks/cluster.py                # all; writes benchmarks/results/cluster.json
     python benchmarks/cluster.py --only speed   # one part: speed quality
 
+Beside the speed-up stands that of two processes that share nothing, taken in the same minutes:
+what two processors of the machine give, and the most that workers can reach.
+
 Needs the environment variable CSCODEC_DATA (train/photos, table2/) and the extra ``dask``. Workers
 are processes of this machine, and bytes are those of its loopback: leave both alone meanwhile.
 """
@@ -13,16 +16,19 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil  # type: ignore[import-untyped]
 from machine import describe_machine
 
 from cscodec.evaluation.report import json_text
 from cscodec.learning.corpus import list_pictures
+from cscodec.learning.online import LearnerParameters, OnlineLearner
 from cscodec.learning.options import RunSettings, TrainingOptions
 from cscodec.learning.trainer import Progress, train
 from cscodec.learning.validation import measure_quality as measure_quality_of
@@ -31,6 +37,7 @@ from cscodec.learning.validation import read_planes
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "benchmarks/results/cluster.json"
 NEVER = 1 << 60
+ALONE_S = 6.0  # that processes which share nothing learn
 WARM_UP = 4  # rounds in which pictures are read and kernels loaded
 #: As many patches in one process, batch by batch, and over shards, in rounds.
 SCHEDULES = {
@@ -55,7 +62,10 @@ def measure_speed(folder: Path, rounds: int, repeats: int) -> dict[str, Any]:
     seconds: dict[int, list[float]] = {1: [], 2: []}
     sent: dict[int, list[float]] = {1: [], 2: []}
     models = set()
+    apart = []
     for _ in range(repeats):
+        apart.append(measure_apart(2) / measure_apart(1))
+        print(f"two processes apart: {apart[-1]:.2f} times one", file=sys.stderr)
         for workers in seconds:
             marks: list[tuple[float, int]] = []
 
@@ -86,7 +96,32 @@ def measure_speed(folder: Path, rounds: int, repeats: int) -> dict[str, Any]:
         "speed_up": statistics.median(
             one / two for one, two in zip(seconds[1], seconds[2], strict=True)
         ),
+        "speed_up_of_processes_apart": statistics.median(apart),
     }
+
+
+def measure_apart(processes: int) -> float:
+    """Patches per second of processes that learn side by side and share nothing."""
+    command = [sys.executable, __file__, "--alone"]
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(processes)
+    ]
+    return sum(float(process.communicate()[0]) for process in running)
+
+
+def learn_alone() -> float:
+    """Learn from noise for a while in this process, on one thread; return patches per second."""
+    patches = np.random.default_rng(0).normal(size=(1 << 12, 64)).astype(np.float32)
+    learner = OnlineLearner(LearnerParameters())
+    while not learner.is_started:
+        learner.partial_fit(patches)
+    started, batches = time.perf_counter(), 0
+    while time.perf_counter() - started < ALONE_S:
+        learner.partial_fit(patches, workers=1)
+        batches += 1
+    return batches * len(patches) / (time.perf_counter() - started)
 
 
 def measure_quality(data: Path, schedules: list[str]) -> list[dict[str, Any]]:
@@ -116,10 +151,14 @@ def measure_quality(data: Path, schedules: list[str]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=("speed", "quality"))
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--schedules", nargs="+", choices=list(SCHEDULES), default=list(SCHEDULES))
     arguments = parser.parse_args()
+    if arguments.alone:
+        print(learn_alone())
+        return
     if "CSCODEC_DATA" not in os.environ:
         parser.error("set CSCODEC_DATA to the folder that holds train/photos and table2/")
     data = Path(os.environ["CSCODEC_DATA"])
