@@ -126,7 +126,7 @@ from pathlib import Path
 def peak_bytes():
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 
-folder, height, width = Path(sys.argv[1]), 16384, 2048
+folder, height, width = Path(sys.argv[1]), 32768, 2048
 cscodec.decode(cscodec.encode(np.zeros((600, 600), np.uint8), workers=2), workers=2)
 (folder / "in").touch(), (folder / "out").touch()
 with open(folder / "in", "r+b") as file:
@@ -145,12 +145,13 @@ print(encoded - start, peak_bytes() - start, int(np.abs(target[:: 999]).max()))
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_memory_does_not_grow_with_the_height_of_a_picture(tmp_path: Path) -> None:
-    """34 megapixels of gray, of which two rows of tiles and what the threads work on are held."""
+    """67 megapixels of gray, of which two rows of tiles and what the threads work on are held: 21
+    to 34 MB, as threads are sooner or later, and whatever the height."""
     found = subprocess.run(
         [sys.executable, "-c", MEASURED, str(tmp_path)],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     encoding, both, brightest = map(int, found.stdout.split())
     assert brightest <= 1
-    assert encoding < 30e6, f"{encoding / 1e6:.0f} MB"
+    assert encoding < 45e6, f"{encoding / 1e6:.0f} MB"
     assert both < 60e6, f"{both / 1e6:.0f} MB"
