@@ -16,7 +16,7 @@ import cscodec
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.learning.basis import sparse_basis
 from cscodec.learning.coding import learn_coding
-from cscodec.learning.priors import train_tables
+from cscodec.learning.priors import Uses, train_tables
 from cscodec.model import Model, System
 from cscodec.restore.filters import check_filters
 from cscodec.transform.patches import extract_patches, remove_mean
@@ -98,6 +98,23 @@ def test_flat_pictures_teach_without_harm() -> None:
     flat = [np.full((64, 64, 3), 99, np.uint8)]
     trained = replace(plain_model(), tables=trained_on(flat))
     assert size(sample("fig", 64, 64), trained, quality=80) > 0
+
+
+@pytest.mark.parametrize("firmness", [4, 20, 100])
+def test_slots_begin_where_pictures_are_and_as_firm_as_they_agree(firmness: int) -> None:
+    generator = np.random.default_rng(firmness)
+    uses = Uses()
+    shape = uses.first_states(most=0)[0].shape[1:]
+    for _ in range(200):
+        chance = generator.beta(0.75 * firmness, 0.25 * firmness, shape)
+        ones = generator.binomial(60, chance)
+        reached = (ones + 0.8) / (60 + 1.6)  # as the kernel's slots reach it
+        uses.add(0, ((reached * 2**22).astype(np.uint32) << 10) | 60)
+    slots, counts = uses.first_states(most=400)
+    assert np.median(slots[0]) == pytest.approx(0.75 * 65536, rel=0.01)
+    assert np.median(counts[0]) == pytest.approx(firmness, rel=0.25)
+    assert counts[1].max() == 0  # nothing seen, nothing believed
+    assert uses.first_states(most=3)[1].max() == 3
 
 
 class TestBasis:

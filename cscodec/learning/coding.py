@@ -57,7 +57,7 @@ def learn_coding(
     model = replace(model, luma=_fitted(model.luma, luma, generator))
     if chroma:
         model = replace(model, chroma=_fitted(model.chroma, chroma, generator))
-    model = replace(model, tables=train_tables(model, crops, generator))
+    model = replace(model, tables=train_tables(model, crops, generator, workers=workers))
     return replace(model, filters=train_filters(model, crops, workers=workers))
 
 

@@ -1,8 +1,8 @@
 """The entropy coder's tables, learned from pictures: predictions first, then adaptive states.
 
 Networks and predictors of means are fitted to what a decoder knows when it meets a measurement. The
-states of contexts and the mixing weights are simply those that the coder itself reaches on training
-pictures, at steps over the whole useful range.
+states of contexts and the mixing weights follow from those that the coder itself reaches on
+training pictures, at steps over the whole useful range.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cscodec.arrays import Array, Float32Array
 from cscodec.bitstream.steps import measurement_steps, scaled
-from cscodec.bitstream.tables import CoderTables, neutral_tables
+from cscodec.bitstream.tables import CoderTables, Mixer, neutral_tables
 from cscodec.bitstream.tiles import (
     TileState,
     Values,
@@ -43,12 +43,14 @@ from cscodec.layout import (
 )
 from cscodec.learning.networks import fit_network
 from cscodec.model import Model
+from cscodec.parallel import parallel_map
 
 #: The range that networks and states are trained over.
 _STATE_STEPS = (10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0)
-_COUNT_CAP = 16  # how firmly a fresh tile believes the trained probabilities
+_SPREAD = 0.05  # of a slot's chance between pictures: of p (1 - p), roughly
+_NOTHING_KNOWN = 1 / 1.6  # the spread at which a slot that has seen nothing begins
 _RATE_WEIGHT = 0.05  # of the search, between those of the tunes
-_NETWORK_PATCHES = 1 << 20  # that a network is fitted to, at most, on average
+_NETWORK_PATCHES = 1 << 21  # that a network is fitted to, at most, on average
 
 
 def train_tables(
@@ -56,6 +58,7 @@ def train_tables(
     crops: Iterable[npt.NDArray[np.uint8]],
     generator: np.random.Generator,
     *,
+    workers: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, Array]:
     """Learn the tables of the entropy coder for a model.
@@ -68,6 +71,8 @@ def train_tables(
         Gray ones teach the luma plane only.
     generator : numpy.random.Generator
         Chooses steps and the order of pictures.
+    workers : int, optional
+        Threads. The result does not depend on it.
     progress : callable, optional
         Called with the fraction done.
 
@@ -86,8 +91,8 @@ def train_tables(
     for plane in range(max(map(len, measured), default=0)):
         of_plane = [planes[plane] for planes in measured if len(planes) > plane]
         tables["mean_predictors"][plane] = _fit_mean(of_plane)
-    _fit_networks(tables, measured, generator, lambda share: report(0.1 + 0.5 * share))
-    train_states(tables, measured, generator, lambda share: report(0.6 + 0.4 * share))
+    _fit_networks(tables, measured, generator, workers, lambda share: report(0.1 + 0.7 * share))
+    train_states(tables, measured, generator, lambda share: report(0.8 + 0.2 * share))
     return tables
 
 
@@ -106,7 +111,11 @@ def train_states(
     generator: np.random.Generator,
     report: Callable[[float], None],
 ) -> None:
-    """Let one adaptive state code all pictures at all steps, in random order, and keep it.
+    """Learn what a tile's slots and weights begin with, from pictures at steps of the whole range.
+
+    Slots from how often they see ones, and how much that differs from picture to picture; weights
+    are the mean of those that adapt to one picture after the other, in random order, with such
+    slots.
 
     Parameters
     ----------
@@ -119,27 +128,90 @@ def train_states(
     report : callable
         Called with the fraction done.
     """
-    frozen = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
-    mixers = [frozen.mixer(plane) for plane in range(NUM_PLANES)]
-    jobs = [(index, step) for index in range(len(pictures)) for step in _STATE_STEPS]
-    for done, number in enumerate(generator.permutation(len(jobs))):
-        index, step = jobs[number]
-        step *= 2 ** generator.uniform(-0.25, 0.25)
-        wanted = _at_step(pictures[index], step)
-        state = TileState([plane.shape[:2] for plane in wanted], frozen, NUM_MEASUREMENTS - 1)
-        state.mixers = mixers[: len(wanted)]
+    jobs = [
+        (picture, step * 2 ** generator.uniform(-0.25, 0.25))
+        for picture in pictures
+        for step in _STATE_STEPS
+    ]
+    generator.shuffle(jobs)
+
+    def code(number: int, weights: Sequence[Array] | None) -> TileState:
+        """Code a picture with fresh slots, and with weights that go on, or fresh ones."""
+        picture, step = jobs[number]
+        wanted = _at_step(picture, step)
+        state = TileState([plane.shape[:2] for plane in wanted], fresh, NUM_MEASUREMENTS - 1)
+        if weights is not None:
+            state.mixers = [
+                Mixer(mixer.slots, weights[plane]) for plane, mixer in enumerate(state.mixers)
+            ]
         encode_with(state, wanted, _RATE_WEIGHT)
-        report((done + 1) / len(jobs))
-    for plane, mixer in enumerate(mixers):
-        tables["slots"][plane] = mixer.slots >> 16
-        tables["counts"][plane] = np.minimum(mixer.slots & 1023, _COUNT_CAP)
-        tables["weights"][plane] = mixer.weights
+        return state
+
+    fresh = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
+    uses = Uses()
+    for number in range(len(jobs)):
+        for plane, mixer in enumerate(code(number, None).mixers):
+            uses.add(plane, mixer.slots)
+        report((number + 1) / (2 * len(jobs)))
+    # Few pictures say little of how much others differ.
+    tables["slots"], tables["counts"] = uses.first_states(most=len(pictures))
+
+    fresh = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
+    weights = list(tables["weights"])
+    later = range(len(jobs) // 2, len(jobs))
+    totals = np.zeros(tables["weights"].shape)
+    for number in range(len(jobs)):
+        code(number, weights)
+        if number in later:
+            totals += weights
+        report((number + 1 + len(jobs)) / (2 * len(jobs)))
+    if jobs:
+        tables["weights"] = np.rint(totals / len(later)).astype(np.int32)
+
+
+class Uses:
+    """What slots that began with nothing have seen in pictures, as sums over the pictures.
+
+    The chance of a one differs between pictures. Its mean and variance are estimated by moments,
+    and a fresh slot believes the mean as firmly as after as many decisions as make a beta
+    distribution so narrow.
+    """
+
+    def __init__(self) -> None:
+        shape = neutral_tables().slots.shape
+        self._weight, self._mean, self._square, self._noise = (np.zeros(shape) for _ in range(4))
+
+    def add(self, plane: int, slots: Array) -> None:
+        """Take what the slots of a plane have come to."""
+        seen = (slots & 1023).astype(np.float64)
+        # From nothing, n decisions with k ones lead to (k + 0.8) / (n + 1.6), nearly.
+        ones = (slots >> 10) / 2.0**22 * (seen + 1.6) - 0.8
+        share = np.clip(ones / np.maximum(seen, 1), 0, 1)
+        weight = seen / (1 + _SPREAD * np.maximum(seen - 1, 0))  # as the share is certain
+        self._weight[plane] += weight
+        self._mean[plane] += weight * share
+        self._square[plane] += weight * share**2
+        self._noise[plane] += weight / np.maximum(seen, 1)
+
+    def first_states(self, most: int) -> tuple[Array, Array]:
+        """Return a table's slots, and counts of at most ``most``."""
+        mean = (self._mean + 0.4) / (self._weight + 0.8)
+        # What shares of few decisions differ by chance is no spread between pictures.
+        distance = self._square - 2 * mean * self._mean + mean**2 * self._weight
+        single = mean * (1 - mean)  # what one decision differs by
+        spread = (distance - single * self._noise + single * _NOTHING_KNOWN) / (
+            single * (self._weight - self._noise + 1)
+        )
+        counts = np.minimum(1 / np.clip(spread, 1 / 256, _NOTHING_KNOWN) - 1.6, most)
+        slots = np.clip(np.rint(mean * 65536), 1, 65535)
+        return slots.astype(np.uint16), np.rint(counts).astype(np.uint8)
 
 
 def _fit_networks(
     tables: dict[str, Array],
     pictures: Sequence[Sequence[Float32Array]],
     generator: np.random.Generator,
+    workers: int | None,
     report: Callable[[float], None],
 ) -> None:
     """Fill in the networks of all planes that there are pictures for."""
@@ -149,16 +221,23 @@ def _fit_networks(
         encode_tile(_at_step(planes, step), neutral_tables(), rate_weight=_RATE_WEIGHT)[1]
         for planes, step in chosen[:: max(1, -(-total // (2 * _NETWORK_PATCHES)))]
     ]
-    jobs = list(itertools.product(range(NUM_PLANES), range(1, NUM_LAYERS)))
-    for done, (plane, layer) in enumerate(jobs):
-        known = _sampled(
-            [values[: plane + 1] for values in coded if len(values) > plane], layer, generator
-        )
-        if known:
-            signed = LAYERS[layer] < SIGNED
-            weights = fit_network(*known, signed, WIDTHS[layer - 1], generator)
-            for name, array in weights.items():
-                tables[f"{name}_{layer}"][plane] = array
+    jobs = [
+        (plane, layer, np.random.default_rng(generator.integers(1 << 63)))
+        for plane, layer in itertools.product(range(NUM_PLANES), range(1, NUM_LAYERS))
+    ]
+
+    def fit(job: tuple[int, int, np.random.Generator]) -> dict[str, Array]:
+        plane, layer, own_generator = job
+        of_plane = [values[: plane + 1] for values in coded if len(values) > plane]
+        known = _sampled(of_plane, layer, own_generator)
+        if known is None:
+            return {}
+        return fit_network(*known, LAYERS[layer] < SIGNED, WIDTHS[layer - 1], own_generator)
+
+    fitted = parallel_map(fit, jobs, workers)
+    for done, ((plane, layer, _), weights) in enumerate(zip(jobs, fitted, strict=True)):
+        for name, array in weights.items():
+            tables[f"{name}_{layer}"][plane] = array
         report((done + 1) / len(jobs))
 
 
