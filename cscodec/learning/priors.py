@@ -8,14 +8,14 @@ training pictures, at steps over the whole useful range.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Array, Float32Array
 from cscodec.bitstream.steps import measurement_steps, scaled
-from cscodec.bitstream.tables import CoderTables, Mixer, neutral_tables
+from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.bitstream.tiles import (
     TileState,
     Values,
@@ -135,38 +135,36 @@ def train_states(
     ]
     generator.shuffle(jobs)
 
-    def code(number: int, weights: Sequence[Array] | None) -> TileState:
-        """Code a picture with fresh slots, and with weights that go on, or fresh ones."""
-        picture, step = jobs[number]
-        wanted = _at_step(picture, step)
-        state = TileState([plane.shape[:2] for plane in wanted], fresh, NUM_MEASUREMENTS - 1)
-        if weights is not None:
-            state.mixers = [
-                Mixer(mixer.slots, weights[plane]) for plane, mixer in enumerate(state.mixers)
-            ]
-        encode_with(state, wanted, _RATE_WEIGHT)
-        return state
+    def tiles() -> Iterator[tuple[TileState, list[Wanted]]]:
+        """Yield every picture at its step, and a tile that begins as the tables say now."""
+        begun = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
+        for picture, step in jobs:
+            wanted = _at_step(picture, step)
+            shapes = [plane.shape[:2] for plane in wanted]
+            yield TileState(shapes, begun, NUM_MEASUREMENTS - 1), wanted
 
-    fresh = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
     uses = Uses()
-    for number in range(len(jobs)):
-        for plane, mixer in enumerate(code(number, None).mixers):
+    for done, (state, wanted) in enumerate(tiles(), 1):
+        encode_with(state, wanted, _RATE_WEIGHT)
+        for plane, mixer in enumerate(state.mixers):
             uses.add(plane, mixer.slots)
-        report((number + 1) / (2 * len(jobs)))
+        report(done / (2 * len(jobs)))
     # Few pictures say little of how much others differ.
     tables["slots"], tables["counts"] = uses.first_states(most=len(pictures))
 
-    fresh = CoderTables.from_mapping({name: array.copy() for name, array in tables.items()})
-    weights = list(tables["weights"])
-    later = range(len(jobs) // 2, len(jobs))
-    totals = np.zeros(tables["weights"].shape)
-    for number in range(len(jobs)):
-        code(number, weights)
-        if number in later:
-            totals += weights
-        report((number + 1 + len(jobs)) / (2 * len(jobs)))
+    weights = tables["weights"].copy()
+    total, skipped = np.zeros(weights.shape), len(jobs) // 2
+    for done, (state, wanted) in enumerate(tiles(), 1):
+        # The same arrays for all pictures: coding one changes what the next begins with.
+        state.mixers = [
+            mixer._replace(weights=weights[plane]) for plane, mixer in enumerate(state.mixers)
+        ]
+        encode_with(state, wanted, _RATE_WEIGHT)
+        if done > skipped:
+            total += weights
+        report((len(jobs) + done) / (2 * len(jobs)))
     if jobs:
-        tables["weights"] = np.rint(totals / len(later)).astype(np.int32)
+        tables["weights"] = np.rint(total / (len(jobs) - skipped)).astype(np.int32)
 
 
 class Uses:
@@ -195,7 +193,7 @@ class Uses:
 
     def first_states(self, most: int) -> tuple[Array, Array]:
         """Return a table's slots, and counts of at most ``most``."""
-        mean = (self._mean + 0.4) / (self._weight + 0.8)
+        mean = (self._mean + 0.4) / (self._weight + 0.8)  # even odds where nothing was seen
         # What shares of few decisions differ by chance is no spread between pictures.
         distance = self._square - 2 * mean * self._mean + mean**2 * self._weight
         single = mean * (1 - mean)  # what one decision differs by
