@@ -15,7 +15,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
@@ -28,6 +28,8 @@ from cscodec.parallel import available_workers
 _PATIENCE_S = 10  # for a scheduler to answer, and for its first worker
 _LOOK_AGAIN_S = 1.0
 _MISSING = "--scheduler needs Dask, which is not installed: pip install 'cscodec[dask]'"
+#: What Dask raises where it finds nobody, besides errors of its own; the second by closed clients.
+_GONE = OSError, RuntimeError
 _LOCAL = re.compile(r"local(?::([1-9]\d*))?")
 # Processes that share a machine with the work look less often after themselves: by default fifty
 # times a second whether they are late, and ten times how much memory they use.
@@ -48,9 +50,7 @@ class Scheduler(ABC):
         """How many functions can be at work at once."""
 
     @abstractmethod
-    def submit(
-        self, function: Callable[..., Any], *arguments: Any, name: str, part: int | None = None
-    ) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
         """Have a function called; return a promise of its result, for :meth:`result`.
 
         Parameters
@@ -59,8 +59,19 @@ class Scheduler(ABC):
             May be promises, or lists of them: the function gets their results.
         name : str
             Letters and hyphens: how the work is called where it is watched.
-        part : int, optional
-            Work on one part of the data goes to one worker, which may keep what it has read.
+        """
+
+    @abstractmethod
+    def submit_parts(
+        self, function: Callable[..., Any], parts: Mapping[int, Sequence[Any]], *, name: str
+    ) -> list[Any]:
+        """Have a function called for every part of the data; return promises, in their order.
+
+        Parameters
+        ----------
+        parts : mapping of int to sequence
+            Arguments by the number of the part, as of :meth:`submit`. Work on one part goes to one
+            worker, which may keep what it has read.
         """
 
     @abstractmethod
@@ -191,10 +202,13 @@ class Threads(Scheduler):
     def num_workers(self) -> int:
         return self._num_workers
 
-    def submit(
-        self, function: Callable[..., Any], *arguments: Any, name: str, part: int | None = None
-    ) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
         return self._pool.submit(lambda: function(*map(_kept, arguments)))
+
+    def submit_parts(
+        self, function: Callable[..., Any], parts: Mapping[int, Sequence[Any]], *, name: str
+    ) -> list[Any]:
+        return [self.submit(function, *arguments, name=name) for arguments in parts.values()]
 
     def result(self, promise: Any) -> Any:
         return promise.result()
@@ -226,8 +240,9 @@ class Cluster(Scheduler):
         self._num_submitted = 0
         self._threads: dict[str, int] = {}  # by worker
         self._places: dict[int, str] = {}  # workers by part
+        self._latest: list[Any] = []
         self._looked_at = -math.inf
-        with self._named_errors(OSError):
+        with self._named_errors(*_GONE):
             try:
                 client.wait_for_workers(1, timeout=_PATIENCE_S)
             except TimeoutError as error:
@@ -241,27 +256,39 @@ class Cluster(Scheduler):
     def num_workers(self) -> int:
         return sum(self._threads.values())
 
-    def submit(
-        self, function: Callable[..., Any], *arguments: Any, name: str, part: int | None = None
-    ) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+        with self._named_errors(*_GONE):
+            return self._client.submit(_call, function, *arguments, key=self._new_key(name))
+
+    def submit_parts(
+        self, function: Callable[..., Any], parts: Mapping[int, Sequence[Any]], *, name: str
+    ) -> list[Any]:
+        from dask.base import annotate
+        from dask.delayed import delayed
+
+        calls = []
+        with self._named_errors(*_GONE):
+            for part, arguments in parts.items():
+                # Others may do it, should that worker be lost.
+                with annotate(workers=[self._place(part)], allow_other_workers=True):
+                    call = delayed(_call, pure=False)
+                    calls.append(call(function, *arguments, dask_key_name=self._new_key(name)))
+            # In one message: after one, Dask's client waits 10 ms before it sends another. That
+            # older promises are forgotten is a message, too, so it must come later.
+            promises = list(self._client.compute(calls, optimize_graph=False))
+        self._latest = promises
+        return promises
+
+    def _new_key(self, name: str) -> str:
         self._num_submitted += 1
-        with self._named_errors(OSError):
-            place = None if part is None else self._place(part)
-            return self._client.submit(
-                _call,
-                function,
-                *arguments,
-                key=f"{name}-{self._token}-{self._num_submitted}",
-                workers=place,
-                allow_other_workers=place is not None,  # should that one be lost
-            )
+        return f"{name}-{self._token}-{self._num_submitted}"
 
     def result(self, promise: Any) -> Any:
         with self._named_errors():
             return promise.result()
 
     def call_everywhere(self, function: Callable[..., Any], *arguments: Any) -> None:
-        with self._named_errors(OSError):
+        with self._named_errors(*_GONE):
             self._client.run(function, *arguments)
 
     @contextmanager

@@ -157,19 +157,18 @@ class Rounds:
         dictionary: Any = learner.coder_inputs
         if len(groups) > _FEW:
             dictionary = submit(tuple, dictionary, name="send")  # workers have it from each other
-        parts = [
-            submit(
-                code_shares,
+        shares = {
+            group[0].number: (
                 self._pictures,
                 group,
                 [self.positions[shard.number] for shard in group],
                 dictionary,
                 candidates if group[0].number == 0 else 0,
-                name=f"code-{group[0].channel}",
-                part=group[0].number,
             )
             for group in groups
-        ]
+        }
+        name = f"code-{self._shards[0].channel}"
+        parts = self._scheduler.submit_parts(code_shares, shares, name=name)
         while len(parts) > _FEW:
             num_sums = -(-len(parts) // _FAN_IN)
             # Every num_sums-th: with as many workers, all of them are in one place.
