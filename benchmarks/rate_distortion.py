@@ -43,7 +43,12 @@ RESULTS = ROOT / "benchmarks/results/rate_distortion.json"
 PAGE = ROOT / "docs/rate-distortion.md"
 SETS = {"table2": GRAY_MEASURES, "kodak12": MEASURES}
 #: Codecs of ours that are measured: options of :func:`cscodec.encode`.
-VARIANTS: dict[str, dict[str, Any]] = {"cscodec": {}, "cscodec psnr": {"tune": "psnr"}}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "cscodec": {},
+    "cscodec effort 2": {"effort": 2},
+    "cscodec psnr": {"tune": "psnr"},
+    "cscodec psnr effort 2": {"tune": "psnr", "effort": 2},
+}
 SETTINGS = (3.0, 10.0, 18.0, 27.0, 37.0, 48.0, 58.0, 68.0, 77.0, 85.0, 91.0)
 QUICK_SETTINGS = (5.0, 20.0, 38.0, 55.0, 70.0, 85.0)
 
@@ -221,7 +226,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="every third picture, fewer points")
     parser.add_argument("--settings", nargs="+", type=float, metavar="QUALITY")
     parser.add_argument("--decoder", default="refine")
-    parser.add_argument("--effort", type=int, default=1)
+    parser.add_argument("--effort", type=int, default=1, help="of variants that don't name it")
     parser.add_argument("--model", default="photo")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--cache", type=Path, help="folder for the anchors' points")
@@ -242,7 +247,7 @@ def main() -> None:
     settings = arguments.settings or (QUICK_SETTINGS if arguments.quick else SETTINGS)
     options = {key: getattr(arguments, key) for key in ("decoder", "effort", "model")}
     codecs = [
-        cscodec_codec(settings, name, **options, **VARIANTS[name]) for name in arguments.variants
+        cscodec_codec(settings, name, **(options | VARIANTS[name])) for name in arguments.variants
     ]
     results = compare(
         codecs,

@@ -107,7 +107,8 @@ def encode(
     subsampling : {"auto", "4:2:0", "4:4:4"}
         Size of the chroma planes; "auto" keeps them whole at fine steps.
     effort : int
-        0: values are rounded. 1: they are chosen by rate and distortion.
+        0: values are rounded. 1: they are chosen by rate and distortion. 2: and chosen again, for
+        what the decoder will make of them: smaller still, in three times as long.
     target_bpp, target_size, target_psnr : optional
         Instead of a quality: at most this many bits per pixel or bytes, where the next finer step
         makes more; or at least this PSNR in dB (over all colour samples), where the next coarser
@@ -138,7 +139,7 @@ def encode(
         for name, value in targets.items()
         if value is not None
     ]
-    arguments.whole_number("effort", effort, 0, 1)
+    arguments.whole_number("effort", effort, 0, 2)
     arguments.one_of("subsampling", subsampling, SUBSAMPLINGS)
     arguments.one_of("tune", tune, TUNES)
     arguments.whole_number("max_pixels", max_pixels, 1)

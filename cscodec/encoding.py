@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from cscodec.bitstream.steps import (
 )
 from cscodec.bitstream.tiles import encode_tile
 from cscodec.choices import Subsampling, Tune
+from cscodec.foresight import foreseen
 from cscodec.layout import PATCH_SIZE
 from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
@@ -65,11 +67,12 @@ class Tuning(NamedTuple):
 
 #: docs/decisions/0003, 0020 and 0025. Filters are stored in this order: little tilted, then much.
 TUNINGS: dict[Tune, Tuning] = {
-    "psnr": Tuning(1.0, (0.1875, 0.1875, 0.1875), 0.05, 6.0),
+    "psnr": Tuning(1.0, (0.125, 0.125, 0.125), 0.05, 6.0),
     "visual": Tuning(0.95, (1.125, 1.75, 1.75), 0.045, 3.0),
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
+_FORESIGHT = 1  # how often effort 2 chooses again
 _MARGIN = 2 * PATCH_SIZE  # pixels around a tile that its patches look at: a patch of halved chroma
 
 
@@ -82,7 +85,8 @@ class Settings:
     tune : {"visual", "psnr"}
     subsampling : {"auto", "4:2:0", "4:4:4"}
     effort : int
-        0: values are rounded. 1: they are chosen by rate and distortion.
+        0: values are rounded. 1: they are chosen by rate and distortion. 2: and chosen again,
+        for what restoring them will make.
     measurements : int
         Per patch beside the mean.
     unlapped : bool
@@ -153,13 +157,19 @@ class EncodingJob:
         searches = self.settings.effort > 0
         rate_weight = TUNINGS[self.settings.tune].rate_weight if searches else 0.0
 
+        model = self._model()
+        encode = partial(
+            encode_tile,
+            tables=model.coder_tables,
+            measurements=header.measurements,
+            rate_weight=rate_weight,
+        )
+
         def encode_one(measured: list[Float32Array]) -> list[bytes]:
-            segments, _ = encode_tile(
-                list(map(scaled, measured, steps)),
-                self.model.coder_tables,
-                measurements=header.measurements,
-                rate_weight=rate_weight,
-            )
+            wanted = list(map(scaled, measured, steps))
+            segments, values = encode(wanted)
+            for _ in range(_FORESIGHT if self.settings.effort > 1 else 0):
+                segments, values = encode(foreseen(wanted, values, header, model))
             return segments
 
         # Measured a little ahead of what is coded, on the same threads.
@@ -172,7 +182,7 @@ class EncodingJob:
         """Measurements of the tiles in the orthonormal basis: per plane (rows, columns, 64)."""
         if full_chroma in self.kept:
             return self.kept[full_chroma]
-        model = self.model.unlapped if self.settings.unlapped else self.model
+        model = self._model()
         measured = parallel_map(
             lambda tile: measure_colours(
                 tile.colours, model, full_chroma=full_chroma, part=tile.part
@@ -184,6 +194,10 @@ class EncodingJob:
             self.kept[full_chroma] = list(measured)
             return self.kept[full_chroma]
         return measured
+
+    def _model(self) -> Model:
+        """Return the model as the file uses it."""
+        return self.model.unlapped if self.settings.unlapped else self.model
 
     def tiles(self) -> Iterator[Tile]:
         """Tiles in their order, with what lies around them: patches are lapped across borders."""

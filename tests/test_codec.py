@@ -384,7 +384,7 @@ class TestRefusals:
             ({"measurements": 0}, "measurements is 0"),
             ({"measurements": 64}, "measurements is 64"),
             ({"subsampling": "4:1:1"}, "subsampling is '4:1:1'"),
-            ({"effort": 2}, "effort is 2"),
+            ({"effort": 3}, "effort is 3"),
             ({"effort": -1}, "effort is -1"),
         ],
     )

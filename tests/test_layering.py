@@ -32,6 +32,7 @@ _CORE = _RESTORING | {
     "arguments",
     "texture",
     "quality",
+    "foresight",
     "encoding",
     "decoding",
     "rate_control",
@@ -60,7 +61,8 @@ ALLOWED: dict[str, set[str]] = {
     "restore": _CODING | {"sensing"},
     "texture": _CODING,
     "quality": _CODING | {"texture"},
-    "encoding": _CODING,
+    "foresight": _RESTORING,
+    "encoding": _RESTORING | {"foresight"},
     "decoding": _RESTORING,
     "rate_control": {"errors", "bitstream"},
     "arguments": {"errors", "layout", "arrays", "model", "bitstream", "images"},
@@ -184,9 +186,13 @@ def is_extra(path: Path) -> bool:
 
 
 def declared(requirements: list[str]) -> set[str]:
-    names = {"pillow": "PIL", "scikit-image": "skimage", "dask[distributed]": "distributed"}
+    names = {
+        "pillow": ["PIL"],
+        "scikit-image": ["skimage"],
+        "dask[distributed]": ["dask", "distributed"],
+    }
     found = [re.split(r"[<>=~ ]", line)[0] for line in requirements]
-    return {names.get(name, name) for name in found}
+    return {package for name in found for package in names.get(name, [name])}
 
 
 def third_party(paths: Iterator[Path]) -> set[str]:

@@ -49,7 +49,8 @@ def encode(
         Subsampling, typer.Option("--subsampling", help="Resolution of the colour planes.")
     ] = "auto",
     effort: Annotated[
-        int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
+        int,
+        typer.Option("--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: twice."),
     ] = 1,
     frame: Annotated[
         int | None,

@@ -51,7 +51,8 @@ def evaluate(
     ] = "photo",
     tune: options.TuneName = "visual",
     effort: Annotated[
-        int, typer.Option("--effort", min=0, max=1, help="0: round; 1: search smaller files.")
+        int,
+        typer.Option("--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: twice."),
     ] = 1,
     unquantized: Annotated[
         bool,

@@ -6,13 +6,14 @@ the entropy coder's tables, the restoration filters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 
 from cscodec.arrays import Float32Array, Pixels
+from cscodec.bitstream.container import TILE_SIZE
 from cscodec.learning.basis import sparse_basis
 from cscodec.learning.filters import train_filters
 from cscodec.learning.lapping import learned_lapping
@@ -22,9 +23,10 @@ from cscodec.transform.colour import halve, split_colours, without_alpha
 from cscodec.transform.lapping import lap
 from cscodec.transform.patches import extract_patches, remove_mean
 
-CROP_SIDE = 384  #: pixels of each picture that are used, a multiple of 16
-MAX_CROPS = 400
-_PATCHES_PER_CROP = 1500  # that a basis is fitted to
+MAX_PICTURES = 400
+MAX_PARTS = 600  #: of pictures that are learned from
+PARTS_OF_PICTURE = 6  #: at most
+_PATCHES_PER_PART = 500  # that a basis is fitted to
 _LAPPED = 30  # planes that a lapping is fitted to
 
 
@@ -37,8 +39,8 @@ def learn_coding(
     ----------
     model : Model
     pictures : iterable of ndarray, uint8
-        One crop of each is used, of the first ``MAX_CROPS`` of at least 32 x 32 pixels. Gray ones
-        teach the luma plane only.
+        The first ``MAX_PICTURES`` are used, or parts of them that are as large as a tile, each of
+        at least 32 x 32 pixels. Gray ones teach the luma plane only.
     seed : int
         Of every random choice.
     workers : int, optional
@@ -50,35 +52,48 @@ def learn_coding(
         The same model if no picture was large enough.
     """
     generator = np.random.default_rng(seed)
-    crops = list(islice(_crops(pictures, generator), MAX_CROPS))
-    if not crops:
+    parts = _parts(pictures, generator)
+    if not parts:
         return model
-    luma, chroma = _planes(crops)
+    luma, chroma = _planes(parts)
     model = replace(model, luma=_fitted(model.luma, luma, generator))
     if chroma:
         model = replace(model, chroma=_fitted(model.chroma, chroma, generator))
-    model = replace(model, tables=train_tables(model, crops, generator, workers=workers))
-    return replace(model, filters=train_filters(model, crops, workers=workers))
+    model = replace(model, tables=train_tables(model, parts, generator, workers=workers))
+    return replace(model, filters=train_filters(model, parts, workers=workers))
 
 
-def _crops(pictures: Iterable[Pixels], generator: np.random.Generator) -> Iterator[Pixels]:
-    """Yield a random part, without alpha, of every picture that is large enough."""
-    for pixels in pictures:
-        colours = without_alpha(pixels)
-        height, width = (min(side, CROP_SIDE) // 16 * 16 for side in colours.shape[:2])
-        if min(height, width) < 32:
-            continue
-        top = 16 * generator.integers((colours.shape[0] - height) // 16 + 1)
-        left = 16 * generator.integers((colours.shape[1] - width) // 16 + 1)
-        yield colours[top : top + height, left : left + width]
+def _parts(pictures: Iterable[Pixels], generator: np.random.Generator) -> list[Pixels]:
+    """Return parts of pictures: one of each that is large enough, another of each that has more,
+    and so on, while there is room."""
+    by_picture = filter(None, (_parts_of(pixels, generator) for pixels in pictures))
+    in_turn = itertools.zip_longest(*itertools.islice(by_picture, MAX_PICTURES))
+    found = (part for part in itertools.chain.from_iterable(in_turn) if part is not None)
+    return list(itertools.islice(found, MAX_PARTS))
 
 
-def _planes(crops: list[Pixels]) -> tuple[list[Float32Array], list[Float32Array]]:
+def _parts_of(pixels: Pixels, generator: np.random.Generator) -> list[Pixels]:
+    """Return some parts of a picture, without alpha, as large as a file's tiles."""
+    colours = without_alpha(pixels)
+    height, width = (side // 16 * 16 for side in colours.shape[:2])
+    corners = [
+        (top, left)
+        for top in range(0, height - 31, TILE_SIZE)
+        for left in range(0, width - 31, TILE_SIZE)
+    ]
+    generator.shuffle(corners)
+    return [  # copies, as the whole picture is not kept
+        colours[top : min(top + TILE_SIZE, height), left : min(left + TILE_SIZE, width)].copy()
+        for top, left in corners[:PARTS_OF_PICTURE]
+    ]
+
+
+def _planes(parts: list[Pixels]) -> tuple[list[Float32Array], list[Float32Array]]:
     """Luma planes, and halved chroma."""
     luma: list[Float32Array] = []
     chroma: list[Float32Array] = []
-    for crop in crops:
-        first, *others = split_colours(crop)
+    for part in parts:
+        first, *others = split_colours(part)
         luma.append(first)
         chroma += map(halve, others)
     return luma, chroma
@@ -92,5 +107,5 @@ def _fitted(system: System, planes: list[Float32Array], generator: np.random.Gen
         lapped = plane.copy()
         lap(lapped, system.lapping)
         rows = remove_mean(extract_patches(lapped))[0]
-        patches.append(rows[generator.permutation(len(rows))[:_PATCHES_PER_CROP]])
+        patches.append(rows[generator.permutation(len(rows))[:_PATCHES_PER_PART]])
     return system.with_basis(sparse_basis(np.concatenate(patches), system))

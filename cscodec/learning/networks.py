@@ -18,8 +18,8 @@ Parameters = dict[str, Array]
 
 _BATCH = 2048  # patches, at most
 _BATCHES = 8  # that a small set makes, at least
-_PASSES = 8  # over all patches
-_ITERATIONS = 8000  # at most
+_PASSES = 6  # over all patches
+_ITERATIONS = 16000  # at most
 _RATE = 1e-2  # of learning, at its height
 _MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
 _DECAY = 0.1  # of weights, as a share of the rate

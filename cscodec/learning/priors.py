@@ -50,7 +50,8 @@ _STATE_STEPS = (10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0)
 _SPREAD = 0.05  # of a slot's chance between pictures: of p (1 - p), roughly
 _NOTHING_KNOWN = 1 / 1.6  # the spread at which a slot that has seen nothing begins
 _RATE_WEIGHT = 0.05  # of the search, between those of the tunes
-_NETWORK_PATCHES = 1 << 21  # that a network is fitted to, at most, on average
+# What a network is fitted to, at most, on average.
+_NETWORK_PATCHES, _NETWORK_BYTES = 1 << 22, 3 << 29
 
 
 def train_tables(
@@ -217,7 +218,7 @@ def _fit_networks(
     total = sum(planes[0][..., 0].size for planes, _ in chosen)
     coded = [
         encode_tile(_at_step(planes, step), neutral_tables(), rate_weight=_RATE_WEIGHT)[1]
-        for planes, step in chosen[:: max(1, -(-total // (2 * _NETWORK_PATCHES)))]
+        for planes, step in chosen[:: max(1, -(-total // (4 * _NETWORK_PATCHES)))]
     ]
     jobs = [
         (plane, layer, np.random.default_rng(generator.integers(1 << 63)))
@@ -246,13 +247,17 @@ def _sampled(
     total = sum(planes[-1][..., 0].size for planes in coded)
     if total == 0:
         return None
-    known, own = [], []
-    for planes in coded:
-        chosen = generator.random(planes[-1].shape[:2]) < _NETWORK_PATCHES / total
-        known.append(known_before(planes, layer)[chosen])
-        first, last = LAYERS[layer : layer + 2]
-        own.append(np.clip(planes[-1][chosen][:, first:last], -VALUE_CLIP, VALUE_CLIP))
-    return np.concatenate(known), np.concatenate(own).astype(np.int8)
+    first, last = LAYERS[layer : layer + 2]
+    share = min(_NETWORK_PATCHES, _NETWORK_BYTES // (NUM_SOURCES * last)) / total
+    chosen = [generator.random(planes[-1].shape[:2]) < share for planes in coded]
+    ends = np.cumsum([np.count_nonzero(places) for places in chosen])
+    known = np.empty((ends[-1], NUM_SOURCES * last), np.int8)
+    own = np.empty((ends[-1], last - first), np.int8)
+    for planes, places, end in zip(coded, chosen, ends, strict=True):
+        rows = slice(end - np.count_nonzero(places), end)
+        known[rows] = known_before(planes, layer)[places]
+        own[rows] = np.clip(planes[-1][places][:, first:last], -VALUE_CLIP, VALUE_CLIP)
+    return known, own
 
 
 def known_before(planes: Sequence[Values], layer: int) -> Array:
