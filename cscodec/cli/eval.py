@@ -52,7 +52,7 @@ def evaluate(
     tune: options.TuneName = "visual",
     effort: Annotated[
         int,
-        typer.Option("--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: twice."),
+        typer.Option("--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: twice, in 3x the time."),
     ] = 1,
     unquantized: Annotated[
         bool,
