@@ -50,7 +50,9 @@ def encode(
     ] = "auto",
     effort: Annotated[
         int,
-        typer.Option("--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: twice, in 3x the time."),
+        typer.Option(
+            "--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: search twice."
+        ),
     ] = 1,
     frame: Annotated[
         int | None,
