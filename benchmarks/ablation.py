@@ -70,6 +70,7 @@ def variants(model: Model, crops: Sequence[Pixels]) -> list[Variant]:
         Variant(FULL, "", "", model),
         *restorations(model),
         Variant("effort 0", "search", "plain rounding", model, {"effort": 0}),
+        Variant("effort 2", "search", "twice, with foresight", model, {"effort": 2}),
         *coders(model),
         *coders_learned_anew(own, crops),
         Variant(

@@ -63,7 +63,9 @@ def foreseen(
             is_chroma=number > 0,
         )
         measured = analyse_plane(restored, system.analysis, system.lapping)
-        moves = scaled(measured, measurement_steps(step, tilt)) - WANTED_UNIT * chosen
+        moves = scaled(measured, measurement_steps(step, tilt)) - WANTED_UNIT * chosen.astype(
+            np.int32
+        )
         moves = moves * np.where(chosen == 0, _SHARE_OF_ZERO, _SHARE) >> 8
         target = plane.copy()
         target[inner] -= moves[inner]

@@ -84,3 +84,12 @@ def test_any_size_and_model(size: tuple[int, int]) -> None:
     for model in (plain_model(), PHOTO):
         data = cscodec.encode(picture, model=model, effort=2, measurements=20)
         assert cscodec.decode(data, model=model).shape == picture.shape
+
+
+def test_large_values_stay_what_they_are() -> None:
+    """At fine steps values are of thousands, and moves are still parts of one."""
+    picture = sample("chapel", 64, 64, 60, 200)[..., 0].copy()
+    picture[:, 30:] = 255 - picture[:, 30:]  # an edge
+    for step in (0.25, 1.0):
+        data = cscodec.encode(picture, step=step, effort=2)
+        assert psnr_db(picture, cscodec.decode(data)) > 48
