@@ -108,8 +108,8 @@ def encode(
         Size of the chroma planes; "auto" keeps them whole at fine steps.
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion. 2: and chosen again, for
-        what the decoder will make of them, in three times as long: about a per cent larger, and
-        better by more than that.
+        what decoder "refine" will make of them: in three times as long, about a per cent larger,
+        and better by more than that. For other decoders it is no gain.
     target_bpp, target_size, target_psnr : optional
         Instead of a quality: at most this many bits per pixel or bytes, where the next finer step
         makes more; or at least this PSNR in dB (over all colour samples), where the next coarser

@@ -25,7 +25,7 @@ from cscodec.bitstream.steps import (
 )
 from cscodec.bitstream.tiles import encode_tile
 from cscodec.choices import Subsampling, Tune
-from cscodec.foresight import foreseen
+from cscodec.foresight import Foresight
 from cscodec.layout import PATCH_SIZE
 from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
@@ -72,7 +72,6 @@ TUNINGS: dict[Tune, Tuning] = {
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
-_FORESIGHT = 1  # how often effort 2 chooses again
 _MARGIN = 2 * PATCH_SIZE  # pixels around a tile that its patches look at: a patch of halved chroma
 
 
@@ -158,6 +157,7 @@ class EncodingJob:
         rate_weight = TUNINGS[self.settings.tune].rate_weight if searches else 0.0
 
         model = self._model()
+        foresight = Foresight.of(header, model) if self.settings.effort > 1 else None
         encode = partial(
             encode_tile,
             tables=model.coder_tables,
@@ -168,8 +168,8 @@ class EncodingJob:
         def encode_one(measured: list[Float32Array]) -> list[bytes]:
             wanted = list(map(scaled, measured, steps))
             segments, values = encode(wanted)
-            for _ in range(_FORESIGHT if self.settings.effort > 1 else 0):
-                segments, values = encode(foreseen(wanted, values, header, model))
+            if foresight is not None:
+                segments, _ = encode(foresight.targets(wanted, values))
             return segments
 
         # Measured a little ahead of what is coded, on the same threads.

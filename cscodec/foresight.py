@@ -9,15 +9,17 @@ measured less the move that restoring the first ones made: docs/decisions/0027.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from cscodec.arrays import Float32Array
 from cscodec.bitstream.container import Header
-from cscodec.bitstream.steps import WANTED_UNIT, measurement_steps, scaled
+from cscodec.bitstream.steps import WANTED_UNIT, scaled
 from cscodec.bitstream.tiles import Values, Wanted
-from cscodec.model import Model
+from cscodec.model import Model, System
 from cscodec.restore.cells import Quantised
-from cscodec.restore.filters import filters_for
+from cscodec.restore.filters import check_filters, filters_for
 from cscodec.restore.planes import restore_plane
 from cscodec.transform.measure import analyse_plane
 
@@ -26,48 +28,81 @@ from cscodec.transform.measure import analyse_plane
 _SHARE_OF_ZERO, _SHARE = 180, 150
 
 
-def foreseen(
-    wanted: Sequence[Wanted], values: Sequence[Values], header: Header, model: Model
-) -> list[Wanted]:
-    """Return what to choose values for, given those that were chosen first.
+@dataclass(frozen=True)
+class Foresight:
+    """What a decoder will know of a file.
 
-    Parameters
+    Attributes
     ----------
-    wanted : sequence of ndarray, (rows, columns, 64) int32
-        Measurements of the planes of a tile, in 1/256 of their steps.
-    values : sequence of ndarray, (rows, columns, 64) int16
-        Chosen for them.
     header : Header
-        Of the file.
-    model : Model
-        As the file uses it: unlapped, if the file is.
-
-    Returns
-    -------
-    list of ndarray, (rows, columns, 64) int32
-        Means and patches at the border of the tile, which are restored with what lies beyond it,
-        stay as they are.
+    systems : tuple of System
+        Of luma and of chroma, as the file uses them: without lapping, if it is unlapped.
+    filters : tuple
+        Of both, arranged; None where the model has none.
     """
-    inner = (slice(1, -1), slice(1, -1), slice(1, None))
-    targets = []
-    for number, (plane, chosen) in enumerate(zip(wanted, values, strict=True)):
-        system, name = (model.chroma, "chroma") if number > 0 else (model.luma, "luma")
-        step, tilt = header.step_and_tilt(number)
-        quantised = Quantised(chosen, step, tilt, header.zero_cell / 64, header.measurements)
-        filters = model.filters.get(name)
+
+    header: Header
+    systems: tuple[System, System]
+    filters: tuple[Float32Array | None, Float32Array | None]
+
+    @classmethod
+    def of(cls, header: Header, model: Model) -> Foresight:
+        """Return that of a file.
+
+        Raises
+        ------
+        InvalidModelError
+            If the model's filters are not such.
+        """
+        check_filters(model.filters)
+        luma, chroma = (
+            filters_for(model.filters[name], *header.step_and_tilt(number))
+            if name in model.filters
+            else None
+            for number, name in enumerate(("luma", "chroma"))
+        )
+        return cls(header, (model.luma, model.chroma), (luma, chroma))
+
+    def targets(self, wanted: Sequence[Wanted], values: Sequence[Values]) -> list[Wanted]:
+        """Return what to choose values for, given those that were chosen first.
+
+        Parameters
+        ----------
+        wanted : sequence of ndarray, (rows, columns, 64) int32
+            Measurements of the planes of a tile, in 1/256 of their steps.
+        values : sequence of ndarray, (rows, columns, 64) int16
+            Chosen for them.
+
+        Returns
+        -------
+        list of ndarray, (rows, columns, 64) int32
+            Means, and all of the patches at the border of the tile, which are restored with what
+            lies beyond it, are as ``wanted``.
+        """
+        return [
+            self._target(number, *planes)
+            for number, planes in enumerate(zip(wanted, values, strict=True))
+        ]
+
+    def _target(self, number: int, wanted: Wanted, values: Values) -> Wanted:
+        system = self.systems[number > 0]
+        quantised = Quantised(
+            values,
+            *self.header.step_and_tilt(number),
+            self.header.zero_cell / 64,
+            self.header.measurements,
+        )
         restored = restore_plane(
             quantised,
             system,
             "refine",
-            filters=None if filters is None else filters_for(filters, step, tilt),
+            filters=self.filters[number > 0],
             is_chroma=number > 0,
         )
         measured = analyse_plane(restored, system.analysis, system.lapping)
-        moves = scaled(measured, measurement_steps(step, tilt)) - WANTED_UNIT * chosen.astype(
-            np.int32
-        )
-        moves = moves * np.where(chosen == 0, _SHARE_OF_ZERO, _SHARE) >> 8
-        target = plane.copy()
+        moves = scaled(measured, quantised.steps) - WANTED_UNIT * values.astype(np.int32)
+        moves = moves * np.where(values == 0, _SHARE_OF_ZERO, _SHARE) >> 8
+        target = wanted.copy()
+        inner = (slice(1, -1), slice(1, -1), slice(1, None))
         target[inner] -= moves[inner]
-        targets.append(target)
-    return targets
+        return target

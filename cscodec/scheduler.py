@@ -28,8 +28,6 @@ from cscodec.parallel import available_workers
 _PATIENCE_S = 10  # for a scheduler to answer, and for its first worker
 _LOOK_AGAIN_S = 1.0
 _MISSING = "--scheduler needs Dask, which is not installed: pip install 'cscodec[dask]'"
-#: What Dask raises where it finds nobody, besides errors of its own; the second by closed clients.
-_GONE = OSError, RuntimeError
 _LOCAL = re.compile(r"local(?::([1-9]\d*))?")
 # Processes that share a machine with the work look less often after themselves: by default fifty
 # times a second whether they are late, and ten times how much memory they use.
@@ -240,9 +238,8 @@ class Cluster(Scheduler):
         self._num_submitted = 0
         self._threads: dict[str, int] = {}  # by worker
         self._places: dict[int, str] = {}  # workers by part
-        self._latest: list[Any] = []
         self._looked_at = -math.inf
-        with self._named_errors(*_GONE):
+        with self._named_errors(OSError):
             try:
                 client.wait_for_workers(1, timeout=_PATIENCE_S)
             except TimeoutError as error:
@@ -257,7 +254,7 @@ class Cluster(Scheduler):
         return sum(self._threads.values())
 
     def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
-        with self._named_errors(*_GONE):
+        with self._named_errors(OSError):
             return self._client.submit(_call, function, *arguments, key=self._new_key(name))
 
     def submit_parts(
@@ -267,17 +264,14 @@ class Cluster(Scheduler):
         from dask.delayed import delayed
 
         calls = []
-        with self._named_errors(*_GONE):
+        with self._named_errors(OSError):
             for part, arguments in parts.items():
                 # Others may do it, should that worker be lost.
                 with annotate(workers=[self._place(part)], allow_other_workers=True):
                     call = delayed(_call, pure=False)
                     calls.append(call(function, *arguments, dask_key_name=self._new_key(name)))
-            # In one message: after one, Dask's client waits 10 ms before it sends another. That
-            # older promises are forgotten is a message, too, so it must come later.
-            promises = list(self._client.compute(calls, optimize_graph=False))
-        self._latest = promises
-        return promises
+            # In one message: after one, Dask's client waits 10 ms before it sends another.
+            return list(self._client.compute(calls, optimize_graph=False))
 
     def _new_key(self, name: str) -> str:
         self._num_submitted += 1
@@ -288,7 +282,7 @@ class Cluster(Scheduler):
             return promise.result()
 
     def call_everywhere(self, function: Callable[..., Any], *arguments: Any) -> None:
-        with self._named_errors(*_GONE):
+        with self._named_errors(OSError):
             self._client.run(function, *arguments)
 
     @contextmanager
@@ -305,7 +299,11 @@ class Cluster(Scheduler):
                 f"--scheduler {self._address}: {error.allowed_failures + 1} workers died of the "
                 f"same work ({error.task}); their logs say why, and it may be memory"
             ) from error
-        except (*lost, *more) as error:
+        except Exception as error:
+            # A client that has given up closes itself; what it raises then depends on the call.
+            closed = self._client.status in ("closing", "closed")
+            if not closed and not isinstance(error, (*lost, *more)):
+                raise
             raise SchedulerError(f"--scheduler {self._address}: the scheduler is lost") from error
 
     def _place(self, part: int) -> str:

@@ -25,7 +25,7 @@ from cscodec.cli import main
 from cscodec.errors import InvalidInputError, SchedulerError
 from cscodec.learning.options import RunSettings, TrainingOptions
 from cscodec.learning.trainer import Progress, train
-from cscodec.scheduler import Threads, open_scheduler
+from cscodec.scheduler import Cluster, Threads, open_scheduler
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = TrainingOptions(
@@ -287,6 +287,47 @@ def test_threads_wait_for_older_work_only() -> None:
         assert scheduler.result(both) == 3
         with scheduler.executor("digits") as executor:
             assert list(executor.map(int, "123456789")) == list(range(1, 10))
+
+
+def _where(number: int, others: list[int]) -> tuple[int, str]:
+    import distributed
+
+    return number + sum(others), distributed.get_worker().address
+
+
+def test_parts_stay_where_they_are_and_keep_their_order() -> None:
+    """Each part has a worker of its own, in every round; arguments may hold promises."""
+    pytest.importorskip("distributed")
+    with open_scheduler("local:2") as scheduler:
+        ten = scheduler.submit(int, "10", name="ten")
+        places = []
+        for _ in range(3):
+            parts = {3: (3, [ten, ten]), 1: (1, [ten])}
+            promises = scheduler.submit_parts(_where, parts, name="where")
+            (first, place), (second, other) = map(scheduler.result, promises)
+            assert (first, second) == (23, 11)
+            places.append((place, other))
+    assert len(set(places)) == 1
+    assert len(set(places[0])) == 2
+
+
+def test_a_client_that_was_closed_is_a_lost_scheduler() -> None:
+    """Whatever Dask raises then: it depends on the call."""
+    pytest.importorskip("distributed")
+    with open_scheduler("local:1") as scheduler:
+        assert isinstance(scheduler, Cluster)
+        promise = scheduler.submit(int, "1", name="one")
+        with pytest.raises(ValueError, match="invalid literal"):
+            scheduler.result(scheduler.submit(int, "x", name="x"))
+        scheduler._client.close()
+        for call in (
+            lambda: scheduler.submit(int, "1", name="one"),
+            lambda: scheduler.submit_parts(int, {0: ("1",)}, name="one"),
+            lambda: scheduler.call_everywhere(_forget_all),
+            lambda: scheduler.result(promise),
+        ):
+            with pytest.raises(SchedulerError, match="the scheduler is lost"):
+                call()
 
 
 def test_the_command_line_trains_elsewhere(pictures: Path, tmp_path: Path, cluster: Any) -> None:

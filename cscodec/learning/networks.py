@@ -19,7 +19,6 @@ Parameters = dict[str, Array]
 _BATCH = 2048  # patches, at most
 _BATCHES = 8  # that a small set makes, at least
 _PASSES = 6  # over all patches
-_ITERATIONS = 16000  # at most
 _RATE = 1e-2  # of learning, at its height
 _MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
 _DECAY = 0.1  # of weights, as a share of the rate
@@ -144,7 +143,7 @@ def _trained(
     held = flat[: -parameters["above"].size]  # what the coder has room for
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
     batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
-    iterations = int(effort * min(_PASSES * len(own) // batch, _ITERATIONS))
+    iterations = int(effort * (_PASSES * len(own) // batch))
     for done in range(iterations):
         patches = generator.integers(len(own), size=batch)
         turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures

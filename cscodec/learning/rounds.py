@@ -126,6 +126,7 @@ class Rounds:
             for number in range(num_shards)
         ]
         self.positions: Sequence[Mapping[str, Any]] = [START] * num_shards
+        self._parts: list[Any] = []
         self._scheduler = scheduler
         self._pictures = pictures
         self._options = options
@@ -169,6 +170,8 @@ class Rounds:
         }
         name = f"code-{self._shards[0].channel}"
         parts = self._scheduler.submit_parts(code_shares, shares, name=name)
+        # Those of the last round are dropped now: telling Dask so before would hold this one up.
+        self._parts = parts
         while len(parts) > _FEW:
             num_sums = -(-len(parts) // _FAN_IN)
             # Every num_sums-th: with as many workers, all of them are in one place.
