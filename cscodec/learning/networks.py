@@ -19,6 +19,7 @@ Parameters = dict[str, Array]
 _BATCH = 2048  # patches, at most
 _BATCHES = 8  # that a small set makes, at least
 _PASSES = 6  # over all patches
+_MORE_PASSES, _FEW_ITERATIONS = 8, 4000  # while they make no more iterations than these
 _RATE = 1e-2  # of learning, at its height
 _MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
 _DECAY = 0.1  # of weights, as a share of the rate
@@ -143,7 +144,8 @@ def _trained(
     held = flat[: -parameters["above"].size]  # what the coder has room for
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
     batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
-    iterations = int(effort * (_PASSES * len(own) // batch))
+    few = min(_MORE_PASSES * len(own) // batch, _FEW_ITERATIONS)
+    iterations = int(effort * max(_PASSES * len(own) // batch, few))
     for done in range(iterations):
         patches = generator.integers(len(own), size=batch)
         turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures
