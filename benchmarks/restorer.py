@@ -84,10 +84,10 @@ def measure(
 ) -> dict[str, dict[str, float]]:
     """Figures by picture."""
     system = load_model(MODEL).luma
-    fewer = System(system.sensing_matrix[:m], system.dictionary, system.basis[:m])
+    matrix, basis = system.sensing_matrix, system.basis
     if in_cosines:
-        cosines = orthonormal_rows(zigzag_cosines())[:m].astype(np.float32)
-        fewer = System(cosines, system.dictionary, cosines)
+        matrix = basis = orthonormal_rows(zigzag_cosines()).astype(np.float32)
+    fewer = System(matrix[:m], system.dictionary, basis[:m])
     sense_and_restore(next(iter(planes.values()))[:32, :32], fewer, decoder)  # loads kernels
     figures = {}
     for name, plane in planes.items():

@@ -24,7 +24,7 @@ from cscodec.layout import PATCH_SIZE, num_layers
 from cscodec.model import Model, System
 from cscodec.parallel import parallel_map
 from cscodec.restore.cells import Quantised
-from cscodec.restore.filters import check_filters, filters_for
+from cscodec.restore.filters import filters_of_file
 from cscodec.restore.planes import restore_plane
 from cscodec.restore.reduced import Blocks, reduced_plane
 from cscodec.transform.colour import double, join_colours
@@ -77,13 +77,7 @@ class DecodingJob:
             model = model.unlapped
         self.systems = (model.luma, model.chroma)
         self.tables = model.coder_tables
-        check_filters(model.filters)
-        self.filters = [
-            filters_for(model.filters[name], *parts.header.step_and_tilt(plane))
-            if name in model.filters
-            else None
-            for plane, name in enumerate(("luma", "chroma"))
-        ]
+        self.filters = filters_of_file(model.filters, parts.header)
         self.restoration = restoration
         self.workers = workers
         self.tile_size = TILE_SIZE // restoration.reduction

@@ -19,7 +19,7 @@ from cscodec.bitstream.steps import WANTED_UNIT, scaled
 from cscodec.bitstream.tiles import Values, Wanted
 from cscodec.model import Model, System
 from cscodec.restore.cells import Quantised
-from cscodec.restore.filters import check_filters, filters_for
+from cscodec.restore.filters import filters_of_file
 from cscodec.restore.planes import restore_plane
 from cscodec.transform.measure import analyse_plane
 
@@ -54,14 +54,7 @@ class Foresight:
         InvalidModelError
             If the model's filters are not such.
         """
-        check_filters(model.filters)
-        luma, chroma = (
-            filters_for(model.filters[name], *header.step_and_tilt(number))
-            if name in model.filters
-            else None
-            for number, name in enumerate(("luma", "chroma"))
-        )
-        return cls(header, (model.luma, model.chroma), (luma, chroma))
+        return cls(header, (model.luma, model.chroma), filters_of_file(model.filters, header))
 
     def targets(self, wanted: Sequence[Wanted], values: Sequence[Values]) -> list[Wanted]:
         """Return what to choose values for, given those that were chosen first.

@@ -263,12 +263,11 @@ class Cluster(Scheduler):
         from dask.base import annotate
         from dask.delayed import delayed
 
-        calls = []
+        call, calls = delayed(_call, pure=False), []
         with self._named_errors(OSError):
             for part, arguments in parts.items():
                 # Others may do it, should that worker be lost.
                 with annotate(workers=[self._place(part)], allow_other_workers=True):
-                    call = delayed(_call, pure=False)
                     calls.append(call(function, *arguments, dask_key_name=self._new_key(name)))
             # In one message: after one, Dask's client waits 10 ms before it sends another.
             return list(self._client.compute(calls, optimize_graph=False))

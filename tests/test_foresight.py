@@ -11,6 +11,7 @@ from PIL import Image
 from strategies import plain_model, sample
 
 import cscodec
+from cscodec.bitstream import container
 from cscodec.bitstream.container import Header
 from cscodec.bitstream.steps import measurement_steps, scaled
 from cscodec.bitstream.tiles import encode_tile
@@ -30,19 +31,8 @@ PHOTO = load_model("photo")
 def test_targets_lie_between_what_was_measured_and_what_makes_up_for_restoration() -> None:
     """A share of each move is taken away: none of the means', none at the border of the tile."""
     colours = sample("chapel", 96, 128, 60, 200)
-    header = Header(
-        width=128,
-        height=96,
-        channels=3,
-        full_chroma=False,
-        measurements=63,
-        step_code=64 * 24,
-        chroma_step_code=64 * 24,
-        tilt_code=6,
-        chroma_tilt_code=6,
-        zero_cell=36,
-        model_id=PHOTO.model_id,
-    )
+    file = container.unpack(cscodec.encode(colours, step=24, tune="psnr"))
+    header = replace(file.header, zero_cell=36)
     steps = [measurement_steps(*header.step_and_tilt(number)) for number in range(3)]
     measured = measure_colours(colours, PHOTO, full_chroma=False)
     wanted = list(map(scaled, measured, steps))

@@ -48,12 +48,7 @@ def encode(
     subsampling: Annotated[
         Subsampling, typer.Option("--subsampling", help="Resolution of the colour planes.")
     ] = "auto",
-    effort: Annotated[
-        int,
-        typer.Option(
-            "--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: search twice."
-        ),
-    ] = 1,
+    effort: options.Effort = 1,
     frame: Annotated[
         int | None,
         typer.Option("--frame", min=0, metavar="N", help="Of an animation or stack, from 0."),

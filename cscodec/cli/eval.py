@@ -50,12 +50,7 @@ def evaluate(
         str, typer.Option("--model", metavar="NAME|PATH", help="A shipped model, or a file.")
     ] = "photo",
     tune: options.TuneName = "visual",
-    effort: Annotated[
-        int,
-        typer.Option(
-            "--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: search twice."
-        ),
-    ] = 1,
+    effort: options.Effort = 1,
     unquantized: Annotated[
         bool,
         typer.Option("--unquantized", help="The paper's protocol: luma, measurements in floats."),

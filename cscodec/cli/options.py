@@ -78,6 +78,12 @@ Preserve = Annotated[
 TuneName = Annotated[
     Tune, typer.Option("--tune", help="Steps for the eye, or for the highest PSNR.")
 ]
+Effort = Annotated[
+    int,
+    typer.Option(
+        "--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: search twice."
+    ),
+]
 ModelName = Annotated[
     str,
     typer.Option(

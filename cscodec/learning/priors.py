@@ -250,11 +250,12 @@ def _sampled(
     first, last = LAYERS[layer : layer + 2]
     share = min(_NETWORK_PATCHES, _NETWORK_BYTES // (NUM_SOURCES * last)) / total
     chosen = [generator.random(planes[-1].shape[:2]) < share for planes in coded]
-    ends = np.cumsum([np.count_nonzero(places) for places in chosen])
+    sizes = [np.count_nonzero(places) for places in chosen]
+    ends = np.cumsum(sizes)
     known = np.empty((ends[-1], NUM_SOURCES * last), np.int8)
     own = np.empty((ends[-1], last - first), np.int8)
-    for planes, places, end in zip(coded, chosen, ends, strict=True):
-        rows = slice(end - np.count_nonzero(places), end)
+    for planes, places, size, end in zip(coded, chosen, sizes, ends, strict=True):
+        rows = slice(end - size, end)
         known[rows] = known_before(planes, layer)[places]
         own[rows] = np.clip(planes[-1][places][:, first:last], -VALUE_CLIP, VALUE_CLIP)
     return known, own

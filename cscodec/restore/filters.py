@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Array, Float32Array
+from cscodec.bitstream.container import Header
 from cscodec.bitstream.steps import MUCH_TILT
 from cscodec.errors import InvalidInputError, InvalidModelError
 from cscodec.kernels import filters as kernels
@@ -55,6 +56,24 @@ def filters_for(filters: npt.NDArray[np.int16], step: float, tilt: float) -> Flo
     nearest = int(np.argmin(distances))
     weights = filters[int(tilt >= MUCH_TILT), nearest].astype(np.float32)
     return arranged(weights * np.float32(1 / WEIGHT_ONE))
+
+
+def filters_of_file(
+    filters: Mapping[str, Array], header: Header
+) -> tuple[Float32Array | None, Float32Array | None]:
+    """Return a model's filters for the luma and the chroma planes of a file; None without any.
+
+    Raises
+    ------
+    InvalidModelError
+        If they are not such.
+    """
+    check_filters(filters)
+    luma, chroma = (
+        filters_for(filters[name], *header.step_and_tilt(plane)) if name in filters else None
+        for plane, name in enumerate(("luma", "chroma"))
+    )
+    return luma, chroma
 
 
 def arranged(filters: npt.NDArray[np.float32]) -> Float32Array:
