@@ -20,6 +20,7 @@ from cscodec.kernels.filters import NUM_CLEAN, NUM_TAPS, RADIUS
 from cscodec.kernels.intrinsics import BLOCK, LANES, WIDE_BLOCK
 from cscodec.kernels.mixing import LOGIT_LIMIT, MAX_INPUTS, SLOT_LIMIT, TOP, WEIGHT_LIMIT
 from cscodec.kernels.multiply import COLUMNS, ROWS
+from cscodec.kernels.shrinkage import COSINES
 from cscodec.layout import MAX_HIDDEN
 
 Lowering = Callable[[Any, Any, Any, Any], Any]
@@ -213,10 +214,7 @@ def multiply_tile(context: Any, builder: Any, signature: Any, arguments: Any) ->
             for i, factor in zip(terms, factors, strict=True):
                 scalar = builder.load(at(left, builder.add(row, _INT64(k)), depth, i))
                 parts.append(builder.fmul(_splat(builder, scalar, COLUMNS), factor))
-            while len(parts) > 1:
-                pairs = zip(parts[::2], parts[1::2], strict=True)
-                parts = [builder.fadd(a, b) for a, b in pairs]
-            builder.store(builder.fadd(builder.load(total), parts[0]), total)
+            builder.store(builder.fadd(builder.load(total), _summed(builder, parts)), total)
 
     zero = vector([0.0] * COLUMNS)
     totals = [cgutils.alloca_once(builder, vector) for _ in range(ROWS)]
@@ -299,6 +297,13 @@ def _convolve(context: Any, builder: Any, signature: Any, arguments: Any, num_pi
     return context.get_dummy_value()
 
 
+def _summed(builder: Any, terms: list[Any]) -> Any:
+    """Add numbers, two neighbours at a time."""
+    while len(terms) > 1:
+        terms = [builder.fadd(a, b) for a, b in zip(terms[::2], terms[1::2], strict=True)]
+    return terms[0]
+
+
 def _sums_of_products(builder: Any, left: Any, right: Any) -> Any:
     """Multiply int16 by int16 and add two neighbours each: an instruction of most processors."""
     wide = ir.VectorType(_INT32, left.type.count)
@@ -377,6 +382,68 @@ def add_estimate(context: Any, builder: Any, signature: Any, arguments: Any) -> 
         target = builder.bitcast(builder.gep(total.data, [place]), line.as_pointer())
         sums = builder.fadd(builder.load(target, align=4), builder.fmul(shares, part))
         builder.store(sums, target, align=4)
+    return context.get_dummy_value()
+
+
+@_code()
+def turn_row(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    four = ir.VectorType(_FLOAT, 4)
+    plane, change = _arrays(context, builder, signature, arguments)
+    y, x = arguments[2:]
+    after = builder.add(builder.mul(y, builder.extract_value(plane.shape, 1)), x)
+    places = [
+        _vector_at(builder, plane, place, four) for place in (builder.sub(after, _INT64(4)), after)
+    ]
+    left, right = (builder.load(place, align=4) for place in places)
+
+    def turned(vector: Any, lanes: list[int]) -> Any:
+        order = ir.Constant(ir.VectorType(_INT32, 4), lanes)
+        return builder.shuffle_vector(vector, four(ir.Undefined), order)
+
+    differences = builder.fsub(left, turned(right, [3, 2, 1, 0]))
+    added = None
+    for k in range(4):
+        row = builder.load(_vector_at(builder, change, _INT64(4 * k), four), align=4)
+        term = builder.fmul(row, turned(differences, [k] * 4))
+        added = term if added is None else builder.fadd(added, term)
+    builder.store(builder.fadd(left, added), places[0], align=4)
+    builder.store(builder.fsub(right, turned(added, [3, 2, 1, 0])), places[1], align=4)
+    return context.get_dummy_value()
+
+
+@_code()
+def transform_column(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    eight = ir.VectorType(_FLOAT, 8)
+    plane, columns = _arrays(context, builder, signature, arguments)
+    top, x = arguments[1:3]
+    width = builder.extract_value(plane.shape, 1)
+    terms = []
+    for y in range(8):
+        place = builder.add(builder.mul(builder.add(top, _INT64(y)), width), x)
+        sample = _splat(builder, builder.load(builder.gep(plane.data, [place])), 8)
+        terms.append(builder.fmul(sample, eight([float(number) for number in COSINES[y]])))
+    target = _vector_at(builder, columns, builder.mul(x, _INT64(8)), eight)
+    builder.store(_summed(builder, terms), target, align=4)
+    return context.get_dummy_value()
+
+
+@_code()
+def transform_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    eight = ir.VectorType(_FLOAT, 8)
+    columns, coefficients = _arrays(context, builder, signature, arguments)
+    loaded = []
+    for j in range(8):
+        place = builder.mul(builder.add(arguments[1], _INT64(j)), _INT64(8))
+        loaded.append(builder.load(_vector_at(builder, columns, place, eight), align=4))
+    pairs = list(zip(loaded[:4], reversed(loaded[4:]), strict=True))
+    folded = [builder.fadd(a, b) for a, b in pairs], [builder.fsub(a, b) for a, b in pairs]
+    for i in range(8):
+        terms = [
+            builder.fmul(number, eight([float(COSINES[j, i])] * 8))
+            for j, number in enumerate(folded[i % 2])
+        ]
+        target = _vector_at(builder, coefficients, _INT64(8 * i), eight)
+        builder.store(_summed(builder, terms), target, align=4)
     return context.get_dummy_value()
 
 

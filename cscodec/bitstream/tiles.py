@@ -17,6 +17,7 @@ from cscodec.bitstream.tables import CoderTables
 from cscodec.errors import InvalidFieldError
 from cscodec.kernels.decisions import Coder
 from cscodec.kernels.layers import code_layer
+from cscodec.kernels.luma import average_magnitudes
 from cscodec.kernels.means import code_means
 from cscodec.kernels.mixing import MAX_INPUTS
 from cscodec.kernels.predictions import Planes
@@ -85,8 +86,7 @@ class TileState:
                 values[..., 0] = _coded_means(coder, self.tables.mean_weights[number], means)
                 continue
             if number == 1:
-                luma = magnitudes_at(self.values[0], self.shapes[1])
-                luma_masks = _masks_of(luma)
+                luma, luma_masks = magnitudes_at(self.values[0], self.shapes[1])
             planes = Planes(
                 number,
                 values,
@@ -198,11 +198,6 @@ def decode_means(
     return [plane[1:-1, 1:-1, np.newaxis] for plane in planes]
 
 
-def _masks_of(values: Values) -> Array:
-    """For every patch a mask of the measurements that are not zero."""
-    return np.packbits(values != 0, axis=-1, bitorder="little").view(np.int64)[..., 0]
-
-
 def _coded_means(coder: Coder, weights: Array, wanted: Array) -> Values:
     """Code the means of a plane; return them in a frame of zeros."""
     rows, columns = wanted.shape
@@ -219,14 +214,11 @@ def _check_end(coder: RangeCoder, layer: int) -> None:
         raise InvalidFieldError(f"layer {layer}: the segment does not end as encoders end it")
 
 
-def magnitudes_at(luma: Values, shape: tuple[int, int]) -> Values:
-    """Rounded mean magnitudes of the luma patches that each chroma patch covers, framed."""
+def magnitudes_at(luma: Values, shape: tuple[int, int]) -> tuple[Values, Array]:
+    """Rounded mean magnitudes of the luma patches that each chroma patch covers, framed, and a mask
+    for each of those that are not zero."""
     rows, columns = shape
-    inner = np.abs(luma[1:-1, 1:-1].astype(np.int32))
-    if inner.shape[:2] != shape:  # 4:2:0
-        pad = ((0, 2 * rows - inner.shape[0]), (0, 2 * columns - inner.shape[1]), (0, 0))
-        inner = np.pad(inner, pad)
-        inner = (inner[::2, ::2] + inner[1::2, ::2] + inner[::2, 1::2] + inner[1::2, 1::2] + 2) >> 2
-    framed = np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
-    framed[1:-1, 1:-1] = inner
-    return framed
+    magnitudes = np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
+    masks = np.zeros((rows + 2, columns + 2), np.int64)
+    average_magnitudes(luma, magnitudes, masks, np.zeros(NUM_MEASUREMENTS, np.int32))
+    return magnitudes, masks

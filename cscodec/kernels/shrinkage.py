@@ -1,4 +1,6 @@
-"""Kernels that shrink overlapping patches in an orthonormal basis, and average them.
+"""Kernels that shrink the cosines of overlapping patches, and average them.
+
+Of patches that overlap, columns are the same, and are transformed once.
 
 Like all kernels here they add in a fixed order: the same bits on every CPU.
 """
@@ -9,12 +11,21 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from cscodec.kernels.declaration import Array, Float32, Integer, float32, kernel
+from cscodec.arrays import Float32Array
+from cscodec.kernels.declaration import Array, Float32, Integer, float32, intrinsic, kernel
 from cscodec.kernels.estimates import add_estimate, mask_above
 from cscodec.kernels.intrinsics import count_bits
-from cscodec.kernels.multiply import multiply
 
-GROUP = 64  #: patches transformed together: patches and coefficients take 32 KiB
+def _cosines() -> Float32Array:
+    """The orthonormal cosine transform of eight samples: by sample, then by frequency."""
+    samples, frequencies = np.mgrid[:8, :8]
+    cosines = np.cos(np.pi * (2 * samples + 1) * frequencies / 16) * 0.5
+    cosines[:, 0] = np.sqrt(0.125)
+    # Rounded, as the last bits of cosines differ from system to system.
+    return np.round(cosines, 8).astype(np.float32)
+
+
+COSINES = _cosines()
 
 
 class Lattice(NamedTuple):
@@ -25,23 +36,44 @@ class Lattice(NamedTuple):
     left: Integer
 
 
+@intrinsic
+def transform_column(plane: Array, top: Integer, x: Integer, columns: Array) -> None:
+    """Write the cosine transform of eight samples, one below the other, to row x of ``columns``."""
+    for k in range(8):
+        terms = plane[top : top + 8, x] * COSINES[:, k]
+        columns[x, k] = ((terms[0] + terms[1]) + (terms[2] + terms[3])) + (
+            (terms[4] + terms[5]) + (terms[6] + terms[7])
+        )
+
+
+@intrinsic
+def transform_rows(columns: Array, left: Integer, coefficients: Array) -> None:
+    """Write the coefficients of a patch whose columns are transformed, to a row of 64."""
+    for k in range(8):
+        for i in range(8):
+            sign = np.float32(-1 if i & 1 else 1)  # odd cosines are made of differences
+            terms = np.zeros(4, np.float32)
+            for j in range(4):
+                terms[j] = (columns[left + j, k] + sign * columns[left + 7 - j, k]) * COSINES[j, i]
+            coefficients[0, 8 * i + k] = (terms[0] + terms[1]) + (terms[2] + terms[3])
+
+
 @kernel
 def add_shrunk(
     plane: Annotated[Array, float32["height", "width"]],
-    analysis: Annotated[Array, float32[64, 64]],
     synthesis: Annotated[Array, float32[64, 64]],
     threshold: Float32,
     lattice: Lattice,
-    patches: Annotated[Array, float32[GROUP, 64].out],
-    coefficients: Annotated[Array, float32[GROUP, 64].out],
+    columns: Annotated[Array, float32["width", 8].out],
+    coefficients: Annotated[Array, float32[1, 64].out],
     shares: Annotated[Array, float32["num_rows", "num_columns"].out],
     total: Annotated[Array, float32["height", "width"].out],
 ) -> None:
     """Add weighted estimates of all patches of a lattice that lie in the plane to ``total``.
 
-    ``analysis`` has the basis in its columns, ``synthesis`` in its rows, the constant first. The
-    weights, 1 / (1 + number of coefficients kept beside the mean), are left in ``shares``, one for
-    each patch. ``patches`` and ``coefficients`` are room.
+    ``synthesis`` has the cosines of a patch in its rows, that of frequencies y and x in number
+    8x + y. The weights, 1 / (1 + number of coefficients kept beside the mean), are left in
+    ``shares``, one for each patch. The rest is room.
     """
     stride, first_top, first_left = lattice
     # As many as lie in the plane, whatever room there is.
@@ -49,20 +81,15 @@ def add_shrunk(
     num_columns = min(shares.shape[1], (plane.shape[1] - 8 - first_left) // stride + 1)
     for r in range(num_rows):
         top = first_top + r * stride
-        for first in range(0, num_columns, GROUP):
-            size = min(GROUP, num_columns - first)
-            for n in range(size):
-                left = first_left + (first + n) * stride
-                for y in range(8):
-                    for x in range(8):
-                        patches[n, 8 * y + x] = plane[top + y, left + x]
-            multiply(patches[:size], analysis, coefficients)
-            for n in range(size):
-                mask = mask_above(coefficients, n, threshold) & -2  # the mean is always kept
-                share = np.float32(1) / np.float32(1 + count_bits(mask))
-                shares[r, first + n] = share
-                left = first_left + (first + n) * stride
-                add_estimate(coefficients, n, mask, synthesis, share, total, top, left)
+        for x in range(plane.shape[1]):
+            transform_column(plane, top, x, columns)
+        for n in range(num_columns):
+            left = first_left + n * stride
+            transform_rows(columns, left, coefficients)
+            mask = mask_above(coefficients, 0, threshold) & -2  # the mean is always kept
+            share = np.float32(1) / np.float32(1 + count_bits(mask))
+            shares[r, n] = share
+            add_estimate(coefficients, 0, mask, synthesis, share, total, top, left)
 
 
 @kernel

@@ -291,7 +291,7 @@ def known_before(planes: Sequence[Values], layer: int) -> Array:
     others = {OWN: (values, first)}
     if len(planes) > 1:
         luma = np.pad(planes[0], ((1, 1), (1, 1), (0, 0)))
-        others[LUMA] = magnitudes_at(luma, (rows, columns))[1:-1, 1:-1], last
+        others[LUMA] = magnitudes_at(luma, (rows, columns))[0][1:-1, 1:-1], last
     if len(planes) > 2:
         others[CHROMA] = planes[1], last
     for source, (other, end) in others.items():

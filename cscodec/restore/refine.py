@@ -60,5 +60,5 @@ def shrunk_plane(
     plane = middle_of_cells(quantised, system)
     threshold = _THRESHOLD * quantised.step
     lattices = _CHROMA_LATTICES if is_chroma else _LUMA_LATTICES
-    clean = shrinkage_average(plane, system.synthesis, threshold, *lattices)
+    clean = shrinkage_average(plane, threshold, *lattices)
     return plane, into_cells(clean, quantised, system)

@@ -1,8 +1,8 @@
-"""A plane cleaned by sparse coding of all its patches in an orthonormal basis.
+"""A plane cleaned by sparse coding of overlapping patches in cosines.
 
 In an orthonormal basis, pursuit down to a residual is thresholding: the coefficients kept are those
-above a threshold. That is cheap enough to do at many offsets, and averages of overlapping patches
-show no patch borders.
+above a threshold. Cosines are cheap enough to do that at many offsets, and averages of overlapping
+patches show no patch borders.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import numpy as np
 
 from cscodec.arrays import Float32Array
 from cscodec.errors import InvalidInputError
-from cscodec.kernels.shrinkage import GROUP, Lattice, add_shares, add_shrunk
+from cscodec.kernels.shrinkage import COSINES, Lattice, add_shares, add_shrunk
+
+# Rows in the order of a kernel's coefficients: x's frequency, then y's.
+_SYNTHESIS = np.einsum("xi,yk->ikyx", COSINES, COSINES).reshape(64, 64)
 
 
 def shrinkage_average(
     plane: Float32Array,
-    basis: Float32Array,
     threshold: float,
     stride: int = 2,
     starts: Sequence[tuple[int, int]] = ((0, 0),),
 ) -> Float32Array:
-    """Threshold overlapping patches in an orthonormal basis and average the results.
+    """Threshold the cosines of overlapping patches and average the results.
 
     Parameters
     ----------
     plane : ndarray, (H, W) float32, C-contiguous
         H and W are multiples of 8.
-    basis : ndarray, (64, 64) float32
-        Orthonormal rows (or zeros), the first of them constant.
     threshold : float
         Coefficients of smaller magnitude become zero; the mean is always kept.
     stride : {1, 2, 4, 8}
@@ -54,14 +54,11 @@ def shrinkage_average(
             f"plane has shape {plane.shape}, stride is {stride}; allowed are multiples of 8, and "
             "1, 2, 4 or 8"
         )
-    if basis.shape != (64, 64):
-        raise InvalidInputError(f"basis has shape {basis.shape}; allowed is (64, 64)")
     if (0, 0) not in starts or not all(0 <= k < stride for start in starts for k in start):
         raise InvalidInputError(
             f"starts are {starts}; allowed are numbers from 0 to {stride - 1}; (0, 0) must be one"
         )
-    analysis, synthesis = np.ascontiguousarray(basis.T), np.ascontiguousarray(basis)
-    patches, coefficients = (np.empty((GROUP, 64), np.float32) for _ in range(2))
+    columns, coefficients = np.empty((width, 8), np.float32), np.empty((1, 64), np.float32)
     total, weight = np.zeros_like(plane), np.zeros_like(plane)
     for top, left in starts:
         # None where a small plane has no room for a patch off its corner.
@@ -69,7 +66,7 @@ def shrinkage_average(
         shares = np.empty(sizes, np.float32)
         lattice = Lattice(stride, top, left)
         add_shrunk(
-            plane, analysis, synthesis, threshold, lattice, patches, coefficients, shares, total
+            plane, _SYNTHESIS, threshold, lattice, columns, coefficients, shares, total
         )
         room = np.empty(sizes[1], np.float32), np.empty(width, np.float32)
         add_shares(shares, lattice, *room, weight)

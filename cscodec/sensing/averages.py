@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cscodec.arrays import Float32Array
 from cscodec.errors import InvalidInputError
 from cscodec.kernels.pursuit import Codes, PursuitRoom
+from cscodec.kernels.shrinkage import COSINES
 from cscodec.kernels.similar_average import Cosines, Planes, SimilarRoom, add_similar_band
 from cscodec.kernels.sparse_average import Atoms, Band, GroupRoom, add_sparse_band
 from cscodec.layout import PATCH_PIXELS, PATCH_SIZE
@@ -160,10 +161,7 @@ def similar_average(
 
 def cosine_basis() -> Float32Array:
     """Return the two-dimensional DCT of a patch as an orthonormal (64, 64) matrix, mean first."""
-    frequencies, pixels = np.mgrid[:PATCH_SIZE, :PATCH_SIZE]
-    cosines = np.cos(np.pi * (2 * pixels + 1) * frequencies / (2 * PATCH_SIZE)) * np.sqrt(0.25)
-    cosines[0] = np.sqrt(0.125)
-    return np.kron(cosines, cosines).astype(np.float32)
+    return np.kron(COSINES.T, COSINES.T)
 
 
 def _banded(

@@ -52,6 +52,6 @@ def turn(plane: Float32Array, matrix: Float32Array) -> None:
     """
     # Differences d become d + 2c if c is added before the border and subtracted after it.
     half = len(matrix)
-    change = np.zeros((half, HALF_PATCH), np.float32)
-    change[:, :half] = (matrix - np.eye(half, dtype=np.float32)) / np.float32(2)
+    change = np.zeros((HALF_PATCH, half), np.float32)
+    change[:half] = (matrix.T - np.eye(half, dtype=np.float32)) / np.float32(2)
     turn_borders(plane, change, np.zeros((HALF_PATCH, plane.shape[1]), np.float32))
