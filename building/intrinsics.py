@@ -82,8 +82,9 @@ def count_bits(context: Any, builder: Any, signature: Any, arguments: Any) -> An
 def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Two rows at a time, their numbers side by side in each half of a vector."""
     wide, pairs = ir.VectorType(_INT32, LANES), ir.VectorType(_INT16, 2 * LANES)
-    sums, weights, rows, factors = _arrays(context, builder, signature, arguments)
-    count = arguments[4]
+    stored = ir.VectorType(ir.IntType(8), 2 * LANES)
+    sums, weights, offsets, rows, factors = _arrays(context, builder, signature, arguments)
+    count = arguments[5]
     width = builder.extract_value(sums.shape, 0)
     half = LANES // 2
     sides = [
@@ -121,9 +122,10 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             for part, total in zip(parts, totals, strict=True):
                 places = [builder.add(start, _INT64(part)) for start in starts]
                 two = [
-                    builder.load(_vector_at(builder, weights, place, pairs), align=2)
+                    builder.load(_vector_at(builder, weights, place, stored), align=1)
                     for place in places
                 ]
+                two = [builder.sext(one, pairs) for one in two]
                 for order, side in zip(sides, total, strict=True):
                     products = _sums_of_products(builder, both, shuffled(two[0], two[1], order))
                     builder.store(builder.add(builder.load(side), products), side)
@@ -133,8 +135,9 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 order = [first + lane for lane in range(half)]
                 order += [LANES + lane for lane in order]
                 place = builder.add(i, _INT64(part + 2 * first))
+                offset = builder.load(_vector_at(builder, offsets, place, wide), align=4)
                 target = _vector_at(builder, sums, place, wide)
-                builder.store(shuffled(low, high, order), target, align=4)
+                builder.store(builder.add(shuffled(low, high, order), offset), target, align=4)
     return context.get_dummy_value()
 
 

@@ -39,13 +39,13 @@ MAGNITUDE_ONE = 1 << 14
 LOG_ONE = 1 << 4
 VALUE_CLIP = 32  #: larger values predict no more than this
 MEAN_CLIP = 64  #: nor do larger differences of means
-#: Rows of a network's inputs: by sign, source and measurement, and one that is always added.
-NUM_INPUTS = 2 * NUM_SOURCES * NUM_MEASUREMENTS + 1
+#: Rows of a network's inputs: by sign, source and measurement.
+NUM_INPUTS = 2 * NUM_SOURCES * NUM_MEASUREMENTS
 #: Rectified sums of the networks of layers 1 to 3, the first and the second.
 WIDTHS = ((128, 32), (128, 32), (64, 32))
 NUM_LEVELS = 8  #: magnitudes that networks know how likely it is to be above
 MAX_HIDDEN = 4095  #: of these sums
-CONSTANT_INPUT, CONSTANT_HIDDEN = 64, 256  #: factors of the rows that are always added
+CONSTANT_INPUT, CONSTANT_HIDDEN = 2, 256  #: factors of what is always added
 MAX_VALUE = 32767  #: largest magnitude of a quantised measurement
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,15 +23,19 @@ from cscodec.layout import (
     WIDTHS,
 )
 
+WeightKind = tuple[tuple[int, ...], type[np.integer[Any]]]
+
 
 class NetworkWeights(NamedTuple):
     """Weights of the network of one layer of a plane, or of all planes with an axis in front.
 
     Attributes
     ----------
-    inputs : ndarray, (2 * 11 * last + 1, H1) int16
-        In 1/1024. By sign of the input (above and below 0), source, and measurement of the source,
-        up to the layer's last; then the constant's.
+    inputs : ndarray, (2 * 11 * last, H1) int8
+        In 1/128. By sign of the input (above and below 0), source, and measurement of the source,
+        up to the layer's last.
+    offsets : ndarray, (H1,) int16
+        In 1/1024, always added to these.
     hidden : ndarray, (H1 + 1, H2) int16
         In 1/1024; the last row is the constant's.
     outputs : ndarray, (H2 + 1, outputs) int16
@@ -44,6 +48,7 @@ class NetworkWeights(NamedTuple):
     """
 
     inputs: Array
+    offsets: Array
     hidden: Array
     outputs: Array
     own: Array
@@ -56,51 +61,53 @@ def num_predicted(layer: int) -> tuple[int, int]:
     return last - first, max(min(last, SIGNED) - first, 0)
 
 
-def shapes_of(layer: int) -> dict[str, tuple[int, ...]]:
-    """Shapes of the weights of a layer, 1 to 3, by name."""
+def kinds_of(layer: int) -> dict[str, WeightKind]:
+    """Shapes and types of the weights of a layer, 1 to 3, by name."""
     wide, narrow = WIDTHS[layer - 1]
     sizes, signs = num_predicted(layer)
     return {
-        "inputs": (2 * NUM_SOURCES * LAYERS[layer + 1] + 1, wide),
-        "hidden": (wide + 1, narrow),
-        "outputs": (narrow + 1, sizes + signs),
-        "own": (sizes, sizes),
-        "above": (sizes + NUM_LEVELS - 1, 2),
+        "inputs": ((2 * NUM_SOURCES * LAYERS[layer + 1], wide), np.int8),
+        "offsets": ((wide,), np.int16),
+        "hidden": ((wide + 1, narrow), np.int16),
+        "outputs": ((narrow + 1, sizes + signs), np.int16),
+        "own": ((sizes, sizes), np.int16),
+        "above": ((sizes + NUM_LEVELS - 1, 2), np.int16),
     }
 
 
 def largest_sum(weights: NetworkWeights) -> int:
     """Return a number that no sum which the network makes exceeds."""
 
-    def most(rows: Array, factor: int, constant: int) -> Array:
-        sizes = np.abs(rows.astype(np.int64))
-        total: Array = factor * sizes[:-1].sum(axis=0) + constant * sizes[-1]
+    def most(rows: Array, factor: int, offsets: Array, constant: int) -> Array:
+        sizes, offset_sizes = np.abs(rows.astype(np.int64)), np.abs(offsets.astype(np.int64))
+        total: Array = factor * sizes.sum(axis=0) + constant * offset_sizes
         return total
 
-    sums = most(weights.outputs, MAX_HIDDEN, CONSTANT_HIDDEN)
+    inputs = most(weights.inputs, int(LOG[-1]), weights.offsets, CONSTANT_INPUT)
+    hidden, sums = (
+        most(rows[:-1], MAX_HIDDEN, rows[-1], CONSTANT_HIDDEN)
+        for rows in (weights.hidden, weights.outputs)
+    )
     own = int(LOG[VALUE_CLIP]) * np.abs(weights.own.astype(np.int64)).sum(axis=0)
     sums[: own.size] += own
-    return max(
-        int(most(weights.inputs, int(LOG[-1]), CONSTANT_INPUT).max()),
-        int(most(weights.hidden, MAX_HIDDEN, CONSTANT_HIDDEN).max()),
-        int(sums.max()),
-    )
+    return max(int(inputs.max()), int(hidden.max()), int(sums.max()))
 
 
 def for_kernel(weights: NetworkWeights, layer: int) -> Network:
     """Lay the weights of a plane out for the kernel."""
     sizes, signs = num_predicted(layer)
-    by_source = weights.inputs[:-1].reshape(2, NUM_SOURCES, LAYERS[layer + 1], -1)
+    by_source = weights.inputs.reshape(2, NUM_SOURCES, LAYERS[layer + 1], -1)
     missing = NUM_MEASUREMENTS - by_source.shape[2]
     by_source = np.pad(by_source, ((0, 0), (0, 0), (0, missing), (0, 0)))
-    inputs = np.concatenate([by_source.reshape(NUM_INPUTS - 1, -1), weights.inputs[-1:]])
     used = by_source.any(axis=(0, 3))
     own = np.pad(weights.own, ((0, NUM_MEASUREMENTS - sizes), (0, signs)))
-    inputs = _in_blocks(inputs, WIDE_BLOCK)
+    inputs = _in_blocks(by_source.reshape(NUM_INPUTS, -1), WIDE_BLOCK)
+    offsets = _in_blocks(CONSTANT_INPUT * weights.offsets.astype(np.int32), WIDE_BLOCK)
     hidden = _in_pairs(_in_blocks(weights.hidden), inputs.shape[1])
     outputs = _in_pairs(_in_blocks(weights.outputs), hidden[1].size)
     return Network(
         inputs=inputs,
+        input_offsets=offsets,
         input_rows=np.packbits(used, axis=1, bitorder="little").view(np.int64)[:, 0],
         hidden=hidden[0],
         hidden_offsets=hidden[1],
@@ -141,22 +148,22 @@ def neutral_weights(layer: int) -> NetworkWeights:
 
     Neighbouring measurements share a sum, as there are not enough of these.
     """
-    inputs, hidden, outputs, own, above = (
-        np.zeros(shape, np.int16) for shape in shapes_of(layer).values()
+    inputs, offsets, hidden, outputs, own, above = (
+        np.zeros(*kind) for kind in kinds_of(layer).values()
     )
     first, last = LAYERS[layer : layer + 2]
     sizes, _ = num_predicted(layer)
-    by_source = inputs[:-1].reshape(2, NUM_SOURCES, last, -1)
+    by_source = inputs.reshape(2, NUM_SOURCES, last, -1)
     shared = 1 if sizes <= hidden.shape[1] else 2
     for k in range(sizes):
-        for source, share in enumerate((614, 614, 256, 256)):
+        for source, share in enumerate((77, 77, 32, 32)):
             by_source[:, source, first + k, k // shared] = share // shared
         hidden[k // shared, k // shared] = 1024
         outputs[k // shared, k] = 1024
         own[max(k - 3, 0) : k, k] = 2048
     outputs[-1, :sizes] = -1280
     above[:] = -128, 3072
-    return NetworkWeights(inputs, hidden, outputs, own, above)
+    return NetworkWeights(inputs, offsets, hidden, outputs, own, above)
 
 
 def _in_pairs(weights: Array, num_rows: int) -> tuple[Array, Array]:
@@ -169,4 +176,5 @@ def _in_pairs(weights: Array, num_rows: int) -> tuple[Array, Array]:
 def _in_blocks(weights: Array, block: int = BLOCK) -> Array:
     """Fill the last axis with zeros up to whole blocks."""
     missing = -weights.shape[-1] % block
-    return np.ascontiguousarray(np.pad(weights, ((0, 0), (0, missing))))
+    others = [(0, 0)] * (weights.ndim - 1)
+    return np.ascontiguousarray(np.pad(weights, [*others, (0, missing)]))

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cscodec.arrays import Array
 from cscodec.bitstream.networks import (
     NetworkWeights,
+    WeightKind,
     for_kernel,
+    kinds_of,
     largest_sum,
     neutral_weights,
-    shapes_of,
     with_room,
 )
 from cscodec.errors import InvalidModelError
@@ -26,17 +27,16 @@ from cscodec.layout import NUM_LAYERS, NUM_PLANES
 from cscodec.parallel import computed_once
 
 _LAYERS = range(1, NUM_LAYERS)  # those after the means
-_Kind = tuple[tuple[int, ...], type[np.integer[Any]]]
-_COMMON: dict[str, _Kind] = {
+_COMMON: dict[str, WeightKind] = {
     "slots": ((NUM_PLANES, NUM_SLOTS), np.uint16),
     "counts": ((NUM_PLANES, NUM_SLOTS), np.uint8),
     "weights": ((NUM_PLANES, NUM_SETS, MAX_INPUTS), np.int32),
     "mean_predictors": ((NUM_PLANES, 6), np.int16),
 }
-_SHAPES: dict[str, _Kind] = _COMMON | {
-    f"{name}_{layer}": ((NUM_PLANES, *shape), np.int16)
+_SHAPES: dict[str, WeightKind] = _COMMON | {
+    f"{name}_{layer}": ((NUM_PLANES, *shape), dtype)
     for layer in _LAYERS
-    for name, shape in shapes_of(layer).items()
+    for name, (shape, dtype) in kinds_of(layer).items()
 }
 
 

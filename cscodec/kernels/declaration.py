@@ -54,7 +54,8 @@ class Items(NamedTuple):
         return Kind(self.dtype, sizes if type(sizes) is tuple else (sizes,))
 
 
-uint8, int16, int32, int64 = Items("uint8"), Items("int16"), Items("int32"), Items("int64")
+uint8, int8, int16 = Items("uint8"), Items("int8"), Items("int16")
+int32, int64 = Items("int32"), Items("int64")
 uint32, float32, float64 = Items("uint32"), Items("float32"), Items("float64")
 
 #: Numba's int64, for which mypy sees int in some places and np.int64 in others.

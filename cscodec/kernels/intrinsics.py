@@ -30,14 +30,16 @@ def count_bits(mask: Integer) -> Integer:
 
 
 @intrinsic
-def add_rows(sums: Array, weights: Array, rows: Array, factors: Array, count: Integer) -> None:
-    """Make ``sums`` (n,) int32 the sum of ``weights[rows[k]] * factors[k]`` for k < ``count``.
+def add_rows(
+    sums: Array, weights: Array, offsets: Array, rows: Array, factors: Array, count: Integer
+) -> None:
+    """Make ``sums`` (n,) int32 ``offsets`` and ``weights[rows[k]] * factors[k]`` for k < ``count``.
 
-    Weights are int16 (any, n), n a multiple of ``WIDE_BLOCK``; rows and factors int64, factors 0 to
-    32767; ``count`` is even.
+    Weights are int8 (any, n), n a multiple of ``WIDE_BLOCK``, offsets int32 (n,); rows and factors
+    int64, factors 0 to 32767; ``count`` is even.
     """
     for i in range(len(sums)):
-        total = np.int64(0)
+        total = np.int64(offsets[i])
         for k in range(count):
             total += np.int64(weights[rows[k], i]) * factors[k]
         sums[i] = total

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cscodec.kernels.declaration import Array, Integer, float32, helper, inline_here, intrinsic, kernel
+from cscodec.kernels.declaration import (
+    Array,
+    Integer,
+    float32,
+    helper,
+    inline_here,
+    intrinsic,
+    kernel,
+)
 
 
 @intrinsic

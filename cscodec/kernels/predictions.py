@@ -14,11 +14,19 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from cscodec.kernels.decisions import clipped
-from cscodec.kernels.declaration import Array, Integer, helper, inline_here, int16, int32, int64
+from cscodec.kernels.declaration import (
+    Array,
+    Integer,
+    helper,
+    inline_here,
+    int8,
+    int16,
+    int32,
+    int64,
+)
 from cscodec.kernels.intrinsics import add_rows, add_scaled, lowest_bit, multiply_rectified
 from cscodec.kernels.mixing import LOGIT_LIMIT
 from cscodec.layout import (
-    CONSTANT_INPUT,
     LOG_ONE,
     LUMA,
     MAGNITUDE_ONE,
@@ -34,7 +42,7 @@ from cscodec.layout import (
 )
 
 _NEIGHBOURS = np.array(NEIGHBOURS, np.int64)
-NUM_ROWS = NUM_SOURCES * NUM_MEASUREMENTS + 2  #: most that a sum has
+NUM_ROWS = NUM_SOURCES * NUM_MEASUREMENTS + 1  #: most that a sum has
 #: Logarithms of magnitudes, and magnitudes of logarithms in 1/64.
 LOG = np.rint(LOG_ONE * np.log2(1 + np.arange(MEAN_CLIP + 1))).astype(np.int16)
 # From -MEAN_CLIP on. Tables, as no processor foresees the way that a sign would lead.
@@ -52,11 +60,12 @@ class Network(NamedTuple):
     Attributes
     ----------
     inputs
-        By sign (of a value above and below 0), source, and measurement of the source; the last row
-        is always added.
+        By sign (of a value above and below 0), source, and measurement of the source.
     input_rows
         By source: bit j is set where the rows of measurement j are not all zeros.
-    hidden, outputs, hidden_offsets, output_offsets
+    input_offsets, hidden_offsets, output_offsets
+        What is always added.
+    hidden, outputs
         Of the first rectified sums, and of the second, in pairs of them. Outputs are magnitudes,
         and from ``first_sign`` on signed values.
     own
@@ -74,7 +83,8 @@ class Network(NamedTuple):
         Room for predicted magnitudes.
     """
 
-    inputs: Annotated[Array, int16[NUM_INPUTS, "64 * first_blocks"]]
+    inputs: Annotated[Array, int8[NUM_INPUTS, "64 * first_blocks"]]
+    input_offsets: Annotated[Array, int32["64 * first_blocks"]]
     input_rows: Annotated[Array, int64[NUM_SOURCES]]
     hidden: Annotated[Array, int16["32 * first_blocks", "32 * second_blocks", 2]]
     hidden_offsets: Annotated[Array, int32["32 * second_blocks"]]
@@ -148,14 +158,18 @@ def predict(
 ) -> None:
     """Start the predictions of measurements first..last-1 of a patch (1-based row and column)."""
     count = _gather(network, planes, r, c, first, last)
-    for factor in (CONSTANT_INPUT, 0):  # and one that makes the number of rows even
-        network.rows[count] = NUM_INPUTS - 1
-        network.factors[count] = factor
-        count += 1
-    add_rows(network.first, network.inputs, network.rows, network.factors, count & -2)
+    network.rows[count], network.factors[count] = 0, 0  # makes their number even
+    add_rows(
+        network.first,
+        network.inputs,
+        network.input_offsets,
+        network.rows,
+        network.factors,
+        (count + 1) & -2,
+    )
     multiply_rectified(
         network.first,
-        7,
+        4,
         network.first_rectified,
         network.hidden,
         network.hidden_offsets,

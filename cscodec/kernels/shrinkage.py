@@ -16,6 +16,7 @@ from cscodec.kernels.declaration import Array, Float32, Integer, float32, intrin
 from cscodec.kernels.estimates import add_estimate, mask_above
 from cscodec.kernels.intrinsics import count_bits
 
+
 def _cosines() -> Float32Array:
     """The orthonormal cosine transform of eight samples: by sample, then by frequency."""
     samples, frequencies = np.mgrid[:8, :8]

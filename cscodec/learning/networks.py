@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cscodec.arrays import Array, Float32Array
-from cscodec.layout import CONSTANT_HIDDEN, CONSTANT_INPUT, LOG_ONE, MAX_HIDDEN, NUM_LEVELS
+from cscodec.layout import CONSTANT_HIDDEN, LOG_ONE, MAX_HIDDEN, NUM_LEVELS
 
 Parameters = dict[str, Array]
 
@@ -31,11 +31,18 @@ _PILOT = 0.15
 
 #: What the coder's integers can hold.
 _HIDDEN_ONE = 128
-_ONES = {"inputs": 1024, "hidden": 1024, "outputs": 1024, "own": 8192, "above": (256, 4096)}
-_MOST_WEIGHT = 4095 / 1024
+_ONES = {
+    "inputs": 128,
+    "offsets": 1024,
+    "hidden": 1024,
+    "outputs": 1024,
+    "own": 8192,
+    "above": (256, 4096),
+}
+_MOST_WEIGHT, _MOST_INPUT_WEIGHT = 4095 / 1024, 127 / 128
 _MOST_HIDDEN = MAX_HIDDEN / _HIDDEN_ONE
 #: What the last row of each matrix multiplies.
-_INPUT_CONSTANT = CONSTANT_INPUT / LOG_ONE
+_INPUT_CONSTANT = 4.0
 _HIDDEN_CONSTANT = CONSTANT_HIDDEN / _HIDDEN_ONE
 
 _MOST_LOG_ODDS = 6.0  # of a measurement that is always, or never, zero
@@ -76,9 +83,9 @@ def fit_network(
     Returns
     -------
     dict of ndarray, int16
-        ``inputs`` (2 * 11 * last + 1, H1), ``hidden`` (H1 + 1, H2) and ``outputs``
-        (H2 + 1, n or 2n) in 1/1024, with rows of constants last; ``own`` (n, n) in 1/8192;
-        ``above`` (n + 7, 2) in 1/256 and 1/4096.
+        ``inputs`` (2 * 11 * last, H1) int8 in 1/128; ``offsets`` (H1,), ``hidden`` (H1 + 1, H2) and
+        ``outputs`` (H2 + 1, n or 2n) in 1/1024, with rows of constants last; ``own`` (n, n) in
+        1/8192; ``above`` (n + 7, 2) in 1/256 and 1/4096.
     """
     report = progress or (lambda _: None)
     present = np.count_nonzero(values, axis=0) / max(len(values), 1)
@@ -91,9 +98,13 @@ def fit_network(
     parameters = _trained(values, own, columns, signed, widths, generator, 1, report)
     inputs = np.zeros((2, values.shape[1], widths[0]))
     inputs[:, columns] = parameters["inputs"][:-1].reshape(1 + signed, -1, widths[0])
-    parameters["inputs"] = np.concatenate([*inputs, parameters["inputs"][-1:]])
+    parameters["offsets"] = _INPUT_CONSTANT * parameters["inputs"][-1]
+    parameters["inputs"] = np.concatenate(inputs)
     parameters["above"] = parameters["above"].T
-    return {name: np.rint(parameters[name] * one).astype(np.int16) for name, one in _ONES.items()}
+    return {
+        name: np.rint(parameters[name] * one).astype(np.int8 if name == "inputs" else np.int16)
+        for name, one in _ONES.items()
+    }
 
 
 def initial_parameters(
@@ -142,6 +153,7 @@ def _trained(
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
     flat = parameters["flat"]
     held = flat[: -parameters["above"].size]  # what the coder has room for
+    input_weights = parameters["inputs"][:-1]
     mean, square = np.zeros_like(flat), np.zeros_like(flat)
     batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
     few = min(_MORE_PASSES * len(own) // batch, _FEW_ITERATIONS)
@@ -158,6 +170,7 @@ def _trained(
         held *= 1 - _DECAY * rate
         flat -= rate * mean / (np.sqrt(square) + 1e-8)
         np.clip(flat, -_MOST_WEIGHT, _MOST_WEIGHT, out=flat)
+        np.clip(input_weights, -_MOST_INPUT_WEIGHT, _MOST_INPUT_WEIGHT, out=input_weights)
         report((done + 1) / iterations)
     return parameters
 

@@ -65,9 +65,7 @@ def shrinkage_average(
         sizes = ((height - 8 - top) // stride + 1, (width - 8 - left) // stride + 1)
         shares = np.empty(sizes, np.float32)
         lattice = Lattice(stride, top, left)
-        add_shrunk(
-            plane, _SYNTHESIS, threshold, lattice, columns, coefficients, shares, total
-        )
+        add_shrunk(plane, _SYNTHESIS, threshold, lattice, columns, coefficients, shares, total)
         room = np.empty(sizes[1], np.float32), np.empty(width, np.float32)
         add_shares(shares, lattice, *room, weight)
     total /= weight
