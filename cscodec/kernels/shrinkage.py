@@ -27,6 +27,9 @@ def _cosines() -> Float32Array:
 
 
 COSINES = _cosines()
+_KEPT = np.arange(1.0, 65.0)
+# Weight of an estimate, by how many coefficients it keeps beside the mean.
+_SHARES = (1 / (_KEPT * np.sqrt(_KEPT))).astype(np.float32)
 
 
 class Lattice(NamedTuple):
@@ -73,7 +76,7 @@ def add_shrunk(
     """Add weighted estimates of all patches of a lattice that lie in the plane to ``total``.
 
     ``synthesis`` has the cosines of a patch in its rows, that of frequencies y and x in number
-    8x + y. The weights, 1 / (1 + number of coefficients kept beside the mean), are left in
+    8x + y. The weights, 1 / (1 + number of coefficients kept beside the mean)^1.5, are left in
     ``shares``, one for each patch. The rest is room.
     """
     stride, first_top, first_left = lattice
@@ -88,7 +91,7 @@ def add_shrunk(
             left = first_left + n * stride
             transform_rows(columns, left, coefficients)
             mask = mask_above(coefficients, 0, threshold) & -2  # the mean is always kept
-            share = np.float32(1) / np.float32(1 + count_bits(mask))
+            share = _SHARES[count_bits(mask)]
             shares[r, n] = share
             add_estimate(coefficients, 0, mask, synthesis, share, total, top, left)
 

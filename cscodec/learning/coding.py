@@ -26,6 +26,7 @@ from cscodec.transform.patches import extract_patches, remove_mean
 MAX_PICTURES = 400
 MAX_PARTS = 600  #: of pictures that are learned from
 PARTS_OF_PICTURE = 6  #: at most
+_SHORTEST = 32  # side of a part
 _PATCHES_PER_PART = 500  # that a basis is fitted to
 _LAPPED = 30  # planes that a lapping is fitted to
 
@@ -73,19 +74,22 @@ def _parts(pictures: Iterable[Pixels], generator: np.random.Generator) -> list[P
 
 
 def _parts_of(pixels: Pixels, generator: np.random.Generator) -> list[Pixels]:
-    """Return some parts of a picture, without alpha, as large as a file's tiles."""
+    """Return some parts of a picture, without alpha, about as large as a file's tiles."""
     colours = without_alpha(pixels)
     height, width = (side // 16 * 16 for side in colours.shape[:2])
-    corners = [
-        (top, left)
-        for top in range(0, height - 31, TILE_SIZE)
-        for left in range(0, width - 31, TILE_SIZE)
-    ]
-    generator.shuffle(corners)
-    return [  # copies, as the whole picture is not kept
-        colours[top : min(top + TILE_SIZE, height), left : min(left + TILE_SIZE, width)].copy()
-        for top, left in corners[:PARTS_OF_PICTURE]
-    ]
+    places = list(itertools.product(_even(height), _even(width)))
+    generator.shuffle(places)
+    # Copies, as the whole picture is not kept.
+    return [colours[place].copy() for place in places[:PARTS_OF_PICTURE]]
+
+
+def _even(length: int) -> list[slice]:
+    """Divide a side into equal parts, but for multiples of 16, none longer than that of a tile."""
+    if length < _SHORTEST:
+        return []
+    number = -(-length // TILE_SIZE)
+    bounds = [16 * round(k * length / (16 * number)) for k in range(number + 1)]
+    return list(itertools.starmap(slice, itertools.pairwise(bounds)))
 
 
 def _planes(parts: list[Pixels]) -> tuple[list[Float32Array], list[Float32Array]]:

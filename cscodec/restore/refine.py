@@ -13,10 +13,10 @@ from cscodec.restore.shrinkage import shrinkage_average
 from cscodec.sensing.averages import sparse_average
 
 # Refinement by a model's filters: coefficients below this share of a step are taken for noise.
-_THRESHOLD = 0.48
-# Patches that are averaged: distance in a lattice, and the first patch of each. In luma every other
-# place, like the black squares of a chessboard; in chroma, which is smoother, every fourth.
-_LUMA_LATTICES = 2, ((0, 0), (1, 1))
+_THRESHOLD = 0.5
+# Patches that are averaged: distance in a lattice, and the first patch of each. In luma those at
+# every place; in chroma, which is smoother, at every fourth.
+_LUMA_LATTICES = 1, ((0, 0),)
 _CHROMA_LATTICES = 4, ((0, 0), (1, 2), (2, 1), (3, 3))
 _STRIDE = 2  # without filters
 # Without filters: the squared error per patch at which a sparse code is good enough, over that of
@@ -37,7 +37,7 @@ def refined_plane(
     filters : ndarray, (120, taps * 16) float32, optional
         As :func:`cscodec.restore.filters.filters_for` gives them.
     is_chroma : bool
-        Whether half as many patches are enough.
+        Whether a quarter of the patches are enough.
 
     Returns
     -------

@@ -41,7 +41,7 @@ def shrinkage_average(
     Returns
     -------
     ndarray, (H, W) float32
-        At every pixel the mean of all estimates, weighted by 1 / (number of coefficients kept).
+        At every pixel the mean of all estimates, weighted by 1 / (number of coefficients kept)^1.5.
 
     Raises
     ------
