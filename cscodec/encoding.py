@@ -67,7 +67,7 @@ class Tuning(NamedTuple):
 
 #: docs/decisions/0003, 0020 and 0025. Filters are stored in this order: little tilted, then much.
 TUNINGS: dict[Tune, Tuning] = {
-    "psnr": Tuning(1.0, (0.125, 0.125, 0.125), 0.05, 6.0),
+    "psnr": Tuning(1.03, (0.09375, 0.09375, 0.09375), 0.05, 6.0),
     "visual": Tuning(0.95, (1.125, 1.75, 1.75), 0.045, 3.0),
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.

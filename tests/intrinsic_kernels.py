@@ -26,6 +26,7 @@ from cscodec.kernels.declaration import (
     Integer,
     _caller,
     float32,
+    int8,
     int16,
     int32,
     int64,
@@ -46,10 +47,12 @@ from cscodec.kernels.intrinsics import (
     lowest_bit,
     multiply_rectified,
 )
+from cscodec.kernels.lapping import turn_row
 from cscodec.kernels.library import PREFIX, SUFFIX
 from cscodec.kernels.mixing import MAX_INPUTS, RECIPROCAL, SQUASH, STRETCH, learn, mix
 from cscodec.kernels.multiply import multiply_tile
 from cscodec.kernels.range_coder import STATE_SIZE, code_bit
+from cscodec.kernels.shrinkage import transform_column, transform_rows
 
 HERE = Path(__file__).resolve().parent
 
@@ -83,12 +86,13 @@ def run_add_scaled(
 @kernel
 def run_add_rows(
     sums: Annotated[Array, int32[f"{WIDE_BLOCK} * blocks"].out],
-    weights: Annotated[Array, int16["any", f"{WIDE_BLOCK} * blocks"]],
+    weights: Annotated[Array, int8["any", f"{WIDE_BLOCK} * blocks"]],
+    offsets: Annotated[Array, int32[f"{WIDE_BLOCK} * blocks"]],
     rows: Annotated[Array, int64["room"]],
     factors: Annotated[Array, int64["room"]],
     count: Integer,
 ) -> None:
-    add_rows(sums, weights, rows, factors, count)
+    add_rows(sums, weights, offsets, rows, factors, count)
 
 
 @kernel
@@ -146,6 +150,35 @@ def run_convolve_tile(
     taken = (places[0, 0], places[0, 1], places[0, 2])
     made = (places[1, 0], places[1, 1], places[1, 2])
     convolve_tile(source, weights, scales, biases, target, taken, made, block, taps, ending)
+
+
+@kernel
+def run_turn_row(
+    plane: Annotated[Array, float32["rows", "columns"].out],
+    change: Annotated[Array, float32[4, 4]],
+    y: Integer,
+    x: Integer,
+) -> None:
+    turn_row(plane, change, y, x)
+
+
+@kernel
+def run_transform_column(
+    plane: Annotated[Array, float32["rows", "columns"]],
+    top: Integer,
+    transformed: Annotated[Array, float32["columns", 8].out],
+) -> None:
+    for x in range(plane.shape[1]):
+        transform_column(plane, top, x, transformed)
+
+
+@kernel
+def run_transform_rows(
+    columns: Annotated[Array, float32["columns", 8]],
+    left: Integer,
+    coefficients: Annotated[Array, float32[1, 64].out],
+) -> None:
+    transform_rows(columns, left, coefficients)
 
 
 @kernel

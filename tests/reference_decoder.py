@@ -67,9 +67,10 @@ SETS = {
 
 #: Arrays of the networks that predict: shapes for each plane.
 NETWORKS = {
-    "inputs_1": (133, 128), "hidden_1": (129, 32), "outputs_1": (33, 10), "own_1": (5, 5),
-    "inputs_2": (463, 128), "hidden_2": (129, 32), "outputs_2": (33, 30), "own_2": (15, 15),
-    "inputs_3": (1409, 64), "hidden_3": (65, 32), "outputs_3": (33, 43), "own_3": (43, 43),
+    "inputs_1": (132, 128), "hidden_1": (129, 32), "outputs_1": (33, 10), "own_1": (5, 5),
+    "inputs_2": (462, 128), "hidden_2": (129, 32), "outputs_2": (33, 30), "own_2": (15, 15),
+    "inputs_3": (1408, 64), "hidden_3": (65, 32), "outputs_3": (33, 43), "own_3": (43, 43),
+    "offsets_1": (128,), "offsets_2": (128,), "offsets_3": (64,),
     "above_1": (12, 2), "above_2": (22, 2), "above_3": (50, 2),
 }  # fmt: skip
 
@@ -549,16 +550,16 @@ def predict(
     """Predictions from all that is decoded when a layer of the patch at (r, c) begins."""
     layer = LAYERS.index(first)
     end = LAYERS[layer + 1]
-    inputs, hidden, outputs, own, above = (
+    inputs, offsets, hidden, outputs, own, above = (
         tables[f"{name}_{layer}"][around.plane]
-        for name in ("inputs", "hidden", "outputs", "own", "above")
+        for name in ("inputs", "offsets", "hidden", "outputs", "own", "above")
     )
-    a = 64 * inputs[22 * end]
+    a = 2 * offsets
     for source, values in known(plane, around, end, r, c):
         for j, v in enumerate(values):
             if v != 0:
                 a = a + inputs[(11 * (v < 0) + source) * end + j] * LOG[abs(v)]
-    b = np.clip(a >> 7, 0, 4095)
+    b = np.clip(a >> 4, 0, 4095)
     sums = 256 * hidden[-1] + (hidden[:-1] * b[:, None]).sum(axis=0)
     d = np.clip(sums >> 10, 0, 4095)
     e = 256 * outputs[-1] + (outputs[:-1] * d[:, None]).sum(axis=0)
@@ -796,7 +797,7 @@ def neutral_networks() -> dict[str, Any]:
         p = 2 if layer == 3 else 1
         for i in range(first, end):
             u = (i - first) // p
-            for source, weight in enumerate((614, 614, 256, 256)):  # W, N, NW, NE
+            for source, weight in enumerate((77, 77, 32, 32)):  # W, N, NW, NE
                 for sign in (0, 1):
                     inputs[:, (11 * sign + source) * end + i, u] = weight // p
             hidden[:, u, u] = 1024

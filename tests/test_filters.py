@@ -18,7 +18,6 @@ from cscodec.restore.filters import (
     fit_filters,
 )
 from cscodec.restore.shrinkage import shrinkage_average
-from cscodec.sensing.averages import cosine_basis
 
 Plane = npt.NDArray[np.float32]
 Example = tuple[Plane, Plane, Plane]
@@ -30,7 +29,7 @@ def example(name: str, top: int, left: int, side: int = 96, seed: int = 0) -> Ex
     original = sample(name, side, side, top, left)[..., 1].astype(np.float32) - 128
     noise = np.random.default_rng(seed).normal(0, 6, original.shape)
     plane = (original + noise).astype(np.float32)
-    return plane, shrinkage_average(plane, cosine_basis(), 2.7 * 6), original
+    return plane, shrinkage_average(plane, 2.7 * 6), original
 
 
 @pytest.fixture(scope="module")

@@ -79,13 +79,13 @@ def test_add_scaled(seed: int, vectors: int, factor: int) -> None:
 def test_add_rows(seed: int, blocks: int, pairs: int, spare: int) -> None:
     def make() -> list[Any]:
         generator = np.random.default_rng(seed)
-        weights = generator.integers(-32768, 32768, (5, WIDE_BLOCK * blocks)).astype(np.int16)
-        weights[0] = -32768
+        weights = generator.integers(-128, 128, (5, WIDE_BLOCK * blocks)).astype(np.int8)
+        weights[0] = -128
+        offsets = generator.integers(-65536, 65536, WIDE_BLOCK * blocks).astype(np.int32)
         rows = generator.integers(0, 5, 2 * pairs + spare)
-        most = 65535 // max(2 * pairs, 2)  # no sum reaches 2³¹
-        factors = generator.choice([0, 1, most], 2 * pairs + spare)
+        factors = generator.choice([0, 1, 32767], 2 * pairs + spare)
         sums = np.full(WIDE_BLOCK * blocks, 7, np.int32)
-        return [sums, weights, rows, factors, 2 * pairs]
+        return [sums, weights, offsets, rows, factors, 2 * pairs]
 
     assert_alike("run_add_rows", make)
 
@@ -159,6 +159,34 @@ def test_convolve_tile_and_pixel(
 
     assert_alike("run_convolve_tile", make)
     assert_alike("run_convolve_pixel", make)
+
+
+@given(seed=seeds, y=st.integers(0, 2), x=st.integers(4, 9))
+def test_turn_row(seed: int, y: int, x: int) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        plane = generator.normal(0, 100, (3, 13)).astype(np.float32)
+        return [plane, generator.standard_normal((4, 4), np.float32), y, x]
+
+    assert_alike("run_turn_row", make)
+
+
+@given(seed=seeds, top=st.integers(0, 2), columns=st.integers(1, 9))
+def test_transform_column(seed: int, top: int, columns: int) -> None:
+    def make() -> list[Any]:
+        plane = np.random.default_rng(seed).normal(0, 100, (10, columns)).astype(np.float32)
+        return [plane, top, np.full((columns, 8), 7, np.float32)]
+
+    assert_alike("run_transform_column", make)
+
+
+@given(seed=seeds, left=st.integers(0, 3))
+def test_transform_rows(seed: int, left: int) -> None:
+    def make() -> list[Any]:
+        columns = np.random.default_rng(seed).normal(0, 100, (11, 8)).astype(np.float32)
+        return [columns, left, np.full((1, 64), 7, np.float32)]
+
+    assert_alike("run_transform_rows", make)
 
 
 @given(seed=seeds, threshold=st.sampled_from([0.0, 1e-42, 0.5, 3e38]))

@@ -261,7 +261,6 @@ class TestTables:
         ("name", "rows", "weight", "last", "most"),
         [
             # Weights of some rows of the last column, and the most that another row may have.
-            ("inputs_3", 683, 32752, "inputs_3", 7),
             ("hidden_1", 128, 4097, "hidden_1", 0),
             ("hidden_3", 64, -8194, "hidden_3", 0),
             ("outputs_2", 32, 16388, "outputs_2", 0),

@@ -54,8 +54,8 @@ def log_odds(network: dict[str, Array], values: Array, own: Array) -> tuple[Arra
     inputs = np.concatenate(
         [logarithms(np.maximum(values, 0)), logarithms(np.minimum(values, 0))], axis=1
     )
-    first = 64 * weights["inputs"][-1] + inputs @ weights["inputs"][:-1]
-    first = np.clip((first + 64) >> 7, 0, 4095)
+    first = 2 * weights["offsets"] + inputs @ weights["inputs"]
+    first = np.clip((first + 8) >> 4, 0, 4095)
     second = 256 * weights["hidden"][-1] + first @ weights["hidden"][:-1]
     second = np.clip((second + 512) >> 10, 0, 4095)
     outputs = 256 * weights["outputs"][-1] + second @ weights["outputs"][:-1]
@@ -101,13 +101,15 @@ def test_zeros_are_expected_to_go_on(number: int, signed: bool) -> None:
     own = np.zeros((number, NUM_OWN), np.int8)
     network = fitted(values, own, signed)
     assert {name: array.shape for name, array in network.items()} == {
-        "inputs": (2 * NUM_SOURCES * LAST + 1, 16),
+        "inputs": (2 * NUM_SOURCES * LAST, 16),
+        "offsets": (16,),
         "hidden": (17, 8),
         "outputs": (9, NUM_OWN * (1 + signed)),
         "own": (NUM_OWN, NUM_OWN),
         "above": (NUM_OWN + 7, 2),
     }
-    assert all(array.dtype == np.int16 for array in network.values())
+    types = {name: array.dtype for name, array in network.items()}
+    assert types == dict.fromkeys(network, np.int16) | {"inputs": np.int8}
     assert not any(network[name].any() for name in ("inputs", "hidden", "own"))
     assert not network["outputs"][:-1].any()
     empty = np.zeros((1, NUM_SOURCES * LAST), np.int8)
@@ -118,7 +120,8 @@ def test_zeros_are_expected_to_go_on(number: int, signed: bool) -> None:
 
 def test_a_pattern_is_learned() -> None:
     network = fitted(*patches(50000))
-    assert all(np.abs(network[name]).max() <= 4095 for name in ("inputs", "hidden", "outputs"))
+    assert all(np.abs(network[name]).max() <= 4095 for name in ("hidden", "outputs"))
+    assert network["inputs"].min() >= -127
     values, own = patches(1000, seed=1)
     sizes, signs = log_odds(network, values, own)
     assert np.mean((sizes > 0) == (own != 0)) > 0.97
@@ -146,7 +149,7 @@ def test_own_values_before_it_predict_a_measurement() -> None:
 def test_magnitudes_alone_count_where_signs_do_not() -> None:
     values, own = patches(3000)
     weights = fitted(values, own, signed=False)["inputs"]
-    positive, negative = weights[: len(weights) // 2], weights[len(weights) // 2 : -1]
+    positive, negative = weights[: len(weights) // 2], weights[len(weights) // 2 :]
     np.testing.assert_array_equal(positive, negative)
     unused = ~values.any(axis=0)
     assert unused.any()
@@ -168,7 +171,7 @@ def test_inputs_of_little_weight_are_left_out() -> None:
     values = generator.integers(-1, 2, (20000, NUM_SOURCES * LAST)).astype(np.int8)
     values[values == 0] = 1
     own = np.repeat(values[:, :1], NUM_OWN, axis=1)  # one of 66 inputs tells it all
-    weights = fitted(values, own)["inputs"][:-1].reshape(2, NUM_SOURCES * LAST, -1)
+    weights = fitted(values, own)["inputs"].reshape(2, NUM_SOURCES * LAST, -1)
     used = weights.any(axis=(0, 2))
     assert used[0]
     assert used.sum() == 24

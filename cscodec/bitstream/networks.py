@@ -76,21 +76,20 @@ def kinds_of(layer: int) -> dict[str, WeightKind]:
 
 
 def largest_sum(weights: NetworkWeights) -> int:
-    """Return a number that no sum which the network makes exceeds."""
+    """Return a number that no sum of hidden values which the network makes exceeds.
 
-    def most(rows: Array, factor: int, offsets: Array, constant: int) -> Array:
-        sizes, offset_sizes = np.abs(rows.astype(np.int64)), np.abs(offsets.astype(np.int64))
-        total: Array = factor * sizes.sum(axis=0) + constant * offset_sizes
+    Those of inputs have weights that are too small for large sums.
+    """
+
+    def most(rows: Array) -> Array:
+        sizes = np.abs(rows.astype(np.int64))
+        total: Array = MAX_HIDDEN * sizes[:-1].sum(axis=0) + CONSTANT_HIDDEN * sizes[-1]
         return total
 
-    inputs = most(weights.inputs, int(LOG[-1]), weights.offsets, CONSTANT_INPUT)
-    hidden, sums = (
-        most(rows[:-1], MAX_HIDDEN, rows[-1], CONSTANT_HIDDEN)
-        for rows in (weights.hidden, weights.outputs)
-    )
+    hidden, sums = most(weights.hidden), most(weights.outputs)
     own = int(LOG[VALUE_CLIP]) * np.abs(weights.own.astype(np.int64)).sum(axis=0)
     sums[: own.size] += own
-    return max(int(inputs.max()), int(hidden.max()), int(sums.max()))
+    return max(int(hidden.max()), int(sums.max()))
 
 
 def for_kernel(weights: NetworkWeights, layer: int) -> Network:

@@ -18,11 +18,12 @@ from cscodec.kernels.declaration import (
 @intrinsic
 def turn_row(plane: Array, change: Array, y: Integer, x: Integer) -> None:
     """Turn the eight samples of row y around the border before column x."""
-    differences = plane[y, x - 4 : x] - plane[y, x : x + 4][::-1]
+    a, b = plane[y, x - 4] - plane[y, x + 3], plane[y, x - 3] - plane[y, x + 2]
+    c, d = plane[y, x - 2] - plane[y, x + 1], plane[y, x - 1] - plane[y, x]
     for i in range(4):
-        added = change[0, i] * differences[0]
-        for k in range(1, 4):
-            added += change[k, i] * differences[k]
+        added = change[0, i] * a + change[1, i] * b
+        added += change[2, i] * c
+        added += change[3, i] * d
         plane[y, x - 4 + i] += added
         plane[y, x + 3 - i] -= added
 

@@ -1,8 +1,7 @@
 """Kernels that shrink the cosines of overlapping patches, and average them.
 
-Of patches that overlap, columns are the same, and are transformed once.
-
-Like all kernels here they add in a fixed order: the same bits on every CPU.
+A column of samples that patches share is transformed once. Like all kernels here they add in a
+fixed order: the same bits on every CPU.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ def _cosines() -> Float32Array:
     cosines = np.cos(np.pi * (2 * samples + 1) * frequencies / 16) * 0.5
     cosines[:, 0] = np.sqrt(0.125)
     # Rounded, as the last bits of cosines differ from system to system.
-    return np.round(cosines, 8).astype(np.float32)
+    rounded: Float32Array = np.round(cosines, 8).astype(np.float32)
+    return rounded
 
 
 COSINES = _cosines()
@@ -44,9 +44,12 @@ class Lattice(NamedTuple):
 def transform_column(plane: Array, top: Integer, x: Integer, columns: Array) -> None:
     """Write the cosine transform of eight samples, one below the other, to row x of ``columns``."""
     for k in range(8):
-        terms = plane[top : top + 8, x] * COSINES[:, k]
-        columns[x, k] = ((terms[0] + terms[1]) + (terms[2] + terms[3])) + (
-            (terms[4] + terms[5]) + (terms[6] + terms[7])
+        columns[x, k] = (
+            (plane[top, x] * COSINES[0, k] + plane[top + 1, x] * COSINES[1, k])
+            + (plane[top + 2, x] * COSINES[2, k] + plane[top + 3, x] * COSINES[3, k])
+        ) + (
+            (plane[top + 4, x] * COSINES[4, k] + plane[top + 5, x] * COSINES[5, k])
+            + (plane[top + 6, x] * COSINES[6, k] + plane[top + 7, x] * COSINES[7, k])
         )
 
 
@@ -56,10 +59,13 @@ def transform_rows(columns: Array, left: Integer, coefficients: Array) -> None:
     for k in range(8):
         for i in range(8):
             sign = np.float32(-1 if i & 1 else 1)  # odd cosines are made of differences
-            terms = np.zeros(4, np.float32)
-            for j in range(4):
-                terms[j] = (columns[left + j, k] + sign * columns[left + 7 - j, k]) * COSINES[j, i]
-            coefficients[0, 8 * i + k] = (terms[0] + terms[1]) + (terms[2] + terms[3])
+            a = columns[left, k] + sign * columns[left + 7, k]
+            b = columns[left + 1, k] + sign * columns[left + 6, k]
+            c = columns[left + 2, k] + sign * columns[left + 5, k]
+            d = columns[left + 3, k] + sign * columns[left + 4, k]
+            coefficients[0, 8 * i + k] = (a * COSINES[0, i] + b * COSINES[1, i]) + (
+                c * COSINES[2, i] + d * COSINES[3, i]
+            )
 
 
 @kernel
