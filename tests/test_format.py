@@ -47,15 +47,21 @@ def round_model() -> Model:
     """Predictions that are round numbers often lie just where one bin ends and the next begins."""
     generator = np.random.default_rng(3)
     tables = dict(odd_model().tables)
-    ranges = {"inputs": (64, 6), "hidden": (512, 1), "outputs": (128, 3), "own": (256, 3)}
+    ranges = {
+        "inputs": (8, 6),
+        "offsets": (256, 6),
+        "hidden": (512, 1),
+        "outputs": (128, 3),
+        "own": (256, 3),
+    }
     ranges |= {"above": (256, 10), "mean": (1024, 4)}
     for name, array in tables.items():
         unit, most = ranges.get(name.partition("_")[0], (0, 0))
         if unit:
             drawn = unit * generator.integers(-most, most + 1, array.shape)
             if name.startswith("inputs"):
-                drawn[2] *= 16  # fills hidden units
-            tables[name] = drawn.astype(np.int16)
+                drawn[2] *= 2  # fills hidden units
+            tables[name] = drawn.astype(array.dtype)
     weights = tables["weights"] // 8
     weights[generator.random(weights.shape) < 0.02] = mixing.WEIGHT_LIMIT
     tables["weights"] = weights
@@ -68,15 +74,15 @@ def full_model() -> Model:
     generator = np.random.default_rng(4)
     tables = dict(odd_model().tables)
     for layer in (1, 2, 3):
-        names = [f"{name}_{layer}" for name in ("inputs", "hidden", "outputs", "own")]
-        inputs, hidden, outputs, own = (np.zeros_like(tables[name]) for name in names)
-        inputs[:, -1] = 32767
+        names = [f"{name}_{layer}" for name in ("inputs", "offsets", "hidden", "outputs", "own")]
+        inputs, offsets, hidden, outputs, own = (np.zeros_like(tables[name]) for name in names)
+        offsets[:] = 32767
         for array in (hidden, outputs):
             array[:, :-1] = 524416 // (array.shape[1] - 1)  # times 4095: 128 less than 2³¹
             array *= generator.choice(np.int16([-1, 1]), array[:, :1].shape)
         hidden[0] = abs(hidden[0])  # so that all of luma's outputs are full
         own += np.eye(own.shape[1], k=1, dtype=np.int16)
-        tables |= zip(names, (inputs, hidden, outputs, own), strict=True)
+        tables |= zip(names, (inputs, offsets, hidden, outputs, own), strict=True)
     return Model("full", odd_model().luma, odd_model().chroma, tables)
 
 
@@ -277,7 +283,8 @@ def test_model_ids_are_as_the_page_says() -> None:
                 continue
             shape = f"({array.shape[0]},)" if array.ndim == 1 else str(array.shape)
             kind = {"float32": "<f4", "int32": "<i4", "int16": "<i2", "uint16": "<u2"}
-            digest.update(f"{name} {kind.get(array.dtype.name, '|u1')} {shape}\n".encode("ascii"))
+            kind |= {"int8": "|i1", "uint8": "|u1"}
+            digest.update(f"{name} {kind[array.dtype.name]} {shape}\n".encode("ascii"))
             digest.update(array.tobytes("C"))
         assert digest.digest()[:8] == load_model(path).model_id
 

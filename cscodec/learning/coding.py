@@ -40,8 +40,8 @@ def learn_coding(
     ----------
     model : Model
     pictures : iterable of ndarray, uint8
-        The first ``MAX_PICTURES`` are used, or parts of them that are as large as a tile, each of
-        at least 32 x 32 pixels. Gray ones teach the luma plane only.
+        The first ``MAX_PICTURES`` are used, or parts of them, each no larger than a tile and at
+        least 32 x 32 pixels. Gray ones teach the luma plane only.
     seed : int
         Of every random choice.
     workers : int, optional
