@@ -16,6 +16,7 @@ from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream import container
 from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
 from cscodec.bitstream.steps import (
+    MAX_STEP,
     MIN_STEP,
     STEP_UNIT,
     TILT_UNIT,
@@ -65,7 +66,7 @@ class Tuning(NamedTuple):
     full_chroma_step: float
 
 
-#: docs/decisions/0003, 0020 and 0025. Filters are stored in this order: little tilted, then much.
+#: docs/decisions/0003, 0020, 0025, 0028. Filters are stored in this order: little tilt, then much.
 TUNINGS: dict[Tune, Tuning] = {
     "psnr": Tuning(1.03, (0.09375, 0.09375, 0.09375), 0.05, 6.0),
     "visual": Tuning(0.95, (1.125, 1.75, 1.75), 0.045, 3.0),
@@ -141,7 +142,7 @@ class EncodingJob:
             full_chroma=full and channels >= 3,
             measurements=self.settings.measurements,
             step_code=code,
-            chroma_step_code=step_code(max(step * tuning.chroma_ratio, MIN_STEP)),
+            chroma_step_code=step_code(min(max(step * tuning.chroma_ratio, MIN_STEP), MAX_STEP)),
             tilt_code=round(TILT_UNIT * tuning.tilts[0]),
             chroma_tilt_code=round(TILT_UNIT * tuning.tilts[1]),
             zero_cell=round(64 * (ZERO_CELL if self.settings.effort > 0 else ROUNDED_CELL)),

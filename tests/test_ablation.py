@@ -113,7 +113,7 @@ def test_neutral_tables_take_the_place_of_learned_ones(ablation: Any) -> None:
         "no mean predictors": {"mean_predictors"},
         "no networks": networks,
     }
-    assert len(networks) == 15
+    assert len(networks) == 18
 
 
 def test_crops_are_gray_centres_of_training_pictures(models: Any, tmp_path: Path) -> None:

@@ -454,6 +454,10 @@ def test_info_tells_what_was_asked_for(wide_file: bytes) -> None:
     assert (finest.step, finest.subsampling) == (0.25, "4:4:4")
     gray = cscodec.info(cscodec.encode(texture(9, 9), model=plain_model(), step=1000))
     assert (gray.step, gray.chroma_step, gray.subsampling) == (1000, None, None)
+    for tune in ("psnr", "visual"):  # chroma's step may be larger or smaller than luma's
+        for step in (0.25, 1000):
+            file = cscodec.encode(texture(9, 9, 3), model=plain_model(), step=step, tune=tune)
+            assert cscodec.info(file).step == step
     assert replace(gray, width=1).width == 1  # a plain frozen dataclass
     with pytest.raises(AttributeError):
         gray.width = 1  # type: ignore[misc]

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 import cscodec
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.learning.basis import sparse_basis
-from cscodec.learning.coding import learn_coding
+from cscodec.learning.coding import _even, learn_coding
 from cscodec.learning.priors import Uses, train_tables
 from cscodec.model import Model, System
 from cscodec.restore.filters import check_filters
@@ -187,3 +187,14 @@ class TestAll:
         learned = learn_coding(plain_model(), pictures)
         assert learned.model_id != plain_model().model_id
         assert learn_coding(plain_model(), [colour[:31], colour[:, :20]]) is plain_model()
+
+
+@pytest.mark.parametrize("length", [0, 16, 32, 48, 512, 528, 1008, 1024, 1040, 4000])
+def test_sides_are_divided_evenly(length: int) -> None:
+    parts = _even(length)
+    assert [place for part in parts for place in range(part.start, part.stop)] == list(
+        range(length if length >= 32 else 0)
+    )
+    sizes = [part.stop - part.start for part in parts]
+    assert all(size % 16 == 0 and 32 <= size <= 512 for size in sizes)
+    assert max(sizes, default=0) - min(sizes, default=0) <= 16

@@ -42,7 +42,7 @@ def by_definition(plane: Plane, threshold: float, stride: int, starts: Starts = 
     [(1, ((0, 0),)), (2, ((0, 0),)), (4, ((0, 0),)), (8, ((0, 0),)), (2, ((0, 0), (1, 1))),
      (4, ((0, 0), (3, 1), (1, 3)))],
 )  # fmt: skip
-@pytest.mark.parametrize("threshold", [3.01, 25.01])  # which no coefficient of integers is
+@pytest.mark.parametrize("threshold", [3.01, 25.01])  # no coefficient of whole samples is so large
 def test_it_is_what_it_says(plane: Plane, stride: int, starts: Starts, threshold: float) -> None:
     ours = shrinkage_average(plane, threshold, stride, starts)
     expected = by_definition(plane, threshold, stride, starts)

@@ -23,7 +23,7 @@ from cscodec.layout import (
     WIDTHS,
 )
 
-WeightKind = tuple[tuple[int, ...], type[np.integer[Any]]]
+TableKind = tuple[tuple[int, ...], type[np.integer[Any]]]
 
 
 class NetworkWeights(NamedTuple):
@@ -61,7 +61,7 @@ def num_predicted(layer: int) -> tuple[int, int]:
     return last - first, max(min(last, SIGNED) - first, 0)
 
 
-def kinds_of(layer: int) -> dict[str, WeightKind]:
+def kinds_of(layer: int) -> dict[str, TableKind]:
     """Shapes and types of the weights of a layer, 1 to 3, by name."""
     wide, narrow = WIDTHS[layer - 1]
     sizes, signs = num_predicted(layer)
@@ -78,7 +78,7 @@ def kinds_of(layer: int) -> dict[str, WeightKind]:
 def largest_sum(weights: NetworkWeights) -> int:
     """Return a number that no sum of hidden values which the network makes exceeds.
 
-    Those of inputs have weights that are too small for large sums.
+    Sums of inputs stay below 2**24, as their weights are bytes.
     """
 
     def most(rows: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from cscodec.arrays import Array
 from cscodec.bitstream.networks import (
     NetworkWeights,
-    WeightKind,
+    TableKind,
     for_kernel,
     kinds_of,
     largest_sum,
@@ -27,13 +27,13 @@ from cscodec.layout import NUM_LAYERS, NUM_PLANES
 from cscodec.parallel import computed_once
 
 _LAYERS = range(1, NUM_LAYERS)  # those after the means
-_COMMON: dict[str, WeightKind] = {
+_COMMON: dict[str, TableKind] = {
     "slots": ((NUM_PLANES, NUM_SLOTS), np.uint16),
     "counts": ((NUM_PLANES, NUM_SLOTS), np.uint8),
     "weights": ((NUM_PLANES, NUM_SETS, MAX_INPUTS), np.int32),
     "mean_predictors": ((NUM_PLANES, 6), np.int16),
 }
-_SHAPES: dict[str, WeightKind] = _COMMON | {
+_KINDS: dict[str, TableKind] = _COMMON | {
     f"{name}_{layer}": ((NUM_PLANES, *shape), dtype)
     for layer in _LAYERS
     for name, (shape, dtype) in kinds_of(layer).items()
@@ -77,10 +77,10 @@ class CoderTables:
         """
         if not tables:
             return neutral_tables()
-        if set(tables) != set(_SHAPES):
-            odd = ", ".join(sorted(set(tables) ^ set(_SHAPES)))
+        if set(tables) != set(_KINDS):
+            odd = ", ".join(sorted(set(tables) ^ set(_KINDS)))
             raise InvalidModelError(f"entropy coder tables missing or unknown: {odd}")
-        for name, (shape, dtype) in _SHAPES.items():
+        for name, (shape, dtype) in _KINDS.items():
             if tables[name].shape != shape or tables[name].dtype != dtype:
                 raise InvalidModelError(
                     f"entropy coder table {name!r} is {tables[name].dtype} {tables[name].shape}, "

@@ -215,8 +215,8 @@ def _check_end(coder: RangeCoder, layer: int) -> None:
 
 
 def magnitudes_at(luma: Values, shape: tuple[int, int]) -> tuple[Values, Array]:
-    """Rounded mean magnitudes of the luma patches that each chroma patch covers, framed, and a mask
-    for each of those that are not zero."""
+    """Return rounded mean magnitudes of the luma patches that each chroma patch covers, in a frame,
+    and for every patch the mask of those that are not zero."""
     rows, columns = shape
     magnitudes = np.zeros((rows + 2, columns + 2, NUM_MEASUREMENTS), np.int16)
     masks = np.zeros((rows + 2, columns + 2), np.int64)

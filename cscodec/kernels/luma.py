@@ -1,4 +1,4 @@
-"""Kernel that says what luma looks like from chroma: its magnitudes at the places of patches."""
+"""Kernel that averages the magnitudes of luma at the places of chroma's patches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Kernels that shrink the cosines of overlapping patches, and average them.
 
-A column of samples that patches share is transformed once. Like all kernels here they add in a
-fixed order: the same bits on every CPU.
+A column of samples is transformed once for all patches of a row. Like all kernels here they add in
+a fixed order: the same bits on every CPU.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def add_shrunk(
 
     ``synthesis`` has the cosines of a patch in its rows, that of frequencies y and x in number
     8x + y. The weights, 1 / (1 + number of coefficients kept beside the mean)^1.5, are left in
-    ``shares``, one for each patch. The rest is room.
+    ``shares``, one for each patch. ``columns`` and ``coefficients`` are room.
     """
     stride, first_top, first_left = lattice
     # As many as lie in the plane, whatever room there is.

@@ -84,7 +84,7 @@ def _parts_of(pixels: Pixels, generator: np.random.Generator) -> list[Pixels]:
 
 
 def _even(length: int) -> list[slice]:
-    """Divide a side into equal parts, but for multiples of 16, none longer than that of a tile."""
+    """Divide a side into nearly equal parts of whole 16s, no longer than a tile's, if it is 32."""
     if length < _SHORTEST:
         return []
     number = -(-length // TILE_SIZE)

@@ -82,7 +82,7 @@ def fit_network(
 
     Returns
     -------
-    dict of ndarray, int16
+    dict of ndarray, int16 but for inputs
         ``inputs`` (2 * 11 * last, H1) int8 in 1/128; ``offsets`` (H1,), ``hidden`` (H1 + 1, H2) and
         ``outputs`` (H2 + 1, n or 2n) in 1/1024, with rows of constants last; ``own`` (n, n) in
         1/8192; ``above`` (n + 7, 2) in 1/256 and 1/4096.

@@ -13,10 +13,12 @@ import numpy as np
 
 from cscodec.arrays import Float32Array
 from cscodec.errors import InvalidInputError
-from cscodec.kernels.shrinkage import COSINES, Lattice, add_shares, add_shrunk
+from cscodec.kernels.shrinkage import Lattice, add_shares, add_shrunk
+from cscodec.sensing.averages import cosine_basis
 
 # Rows in the order of a kernel's coefficients: x's frequency, then y's.
-_SYNTHESIS = np.einsum("xi,yk->ikyx", COSINES, COSINES).reshape(64, 64)
+_BY_Y = cosine_basis().reshape(8, 8, 64)
+_SYNTHESIS = np.ascontiguousarray(_BY_Y.swapaxes(0, 1)).reshape(64, 64)
 
 
 def shrinkage_average(
