@@ -116,9 +116,8 @@ def add_shares(
     """
     stride, first_top, first_left = lattice
     height, width = weight.shape
-    num_rows, num_columns = shares.shape
-    for x in range(width):
-        line[x] = 0
+    num_rows = shares.shape[0]
+    num_columns = min(shares.shape[1], (width - 8 - first_left) // stride + 1)
     for top in range(first_top, height, stride):
         # Rows up to the next ``top`` are covered by the same patches.
         last_row = min((top - first_top) // stride, num_rows - 1)
@@ -128,14 +127,11 @@ def add_shares(
         for r in range(first_row, last_row + 1):
             for c in range(num_columns):
                 column[c] += shares[r, c]
-        for left in range(first_left, width, stride):
-            last = min((left - first_left) // stride, num_columns - 1)
-            first = max(0, (left - first_left - 8) // stride + 1)
-            share = np.float32(0)
-            for c in range(first, last + 1):
-                share += column[c]
-            for x in range(left, min(left + stride, width)):
-                line[x] = share
+        for x in range(width):
+            line[x] = 0
+        for k in range(7, -1, -1):  # so that every sum goes from left to right
+            for c in range(num_columns):
+                line[first_left + c * stride + k] += column[c]
         for y in range(top, min(top + stride, height)):
             for x in range(width):
                 weight[y, x] += line[x]
