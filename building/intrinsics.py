@@ -342,11 +342,9 @@ def _finish(builder: Any, value: Any, place: Any, ending: Any) -> None:
 def mask_above(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     vector, integers = ir.VectorType(_FLOAT, 64), ir.VectorType(_INT32, 64)
     (numbers,) = _arrays(context, builder, signature, arguments)
-    row, threshold = arguments[1:]
-    place = builder.gep(numbers.data, [builder.mul(row, row.type(64))])
-    bits = builder.load(builder.bitcast(place, integers.as_pointer()), align=4)
+    bits = builder.load(builder.bitcast(numbers.data, integers.as_pointer()), align=4)
     size = builder.bitcast(builder.and_(bits, integers([0x7FFFFFFF] * 64)), vector)
-    above = builder.fcmp_ordered(">", size, _splat(builder, threshold, 64))
+    above = builder.fcmp_ordered(">", size, _splat(builder, arguments[1], 64))
     return builder.bitcast(above, _INT64)
 
 
@@ -354,8 +352,8 @@ def mask_above(context: Any, builder: Any, signature: Any, arguments: Any) -> An
 def add_estimate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     patch, line = ir.VectorType(_FLOAT, 64), ir.VectorType(_FLOAT, 8)
     coefficients, synthesis, total = _arrays(context, builder, signature, arguments)
-    row, mask, share, top, left = (arguments[k] for k in (1, 2, 4, 6, 7))
-    first = builder.gep(coefficients.data, [builder.mul(row, _INT64(64))])
+    mask, share, top, left = (arguments[k] for k in (1, 3, 5, 6))
+    first = coefficients.data
 
     start = _splat(builder, builder.fmul(builder.load(first), _FLOAT(0.125)), 64)
     before, function = builder.block, builder.function

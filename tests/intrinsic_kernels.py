@@ -176,7 +176,7 @@ def run_transform_column(
 def run_transform_rows(
     columns: Annotated[Array, float32["columns", 8]],
     left: Integer,
-    coefficients: Annotated[Array, float32[1, 64].out],
+    coefficients: Annotated[Array, float32[64].out],
 ) -> None:
     transform_rows(columns, left, coefficients)
 
@@ -188,7 +188,7 @@ def run_mask_above(
     found: Annotated[Array, int64["rows"].out],
 ) -> None:
     for row in range(len(numbers)):
-        found[row] = mask_above(numbers, row, threshold)
+        found[row] = mask_above(numbers[row], threshold)
 
 
 @kernel
@@ -202,7 +202,7 @@ def run_add_estimate(
     left: Integer,
 ) -> None:
     for row in range(len(masks)):
-        add_estimate(coefficients, row, masks[row], synthesis, share, total, top, left)
+        add_estimate(coefficients[row], masks[row], synthesis, share, total, top, left)
 
 
 @kernel

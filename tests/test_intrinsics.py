@@ -184,7 +184,7 @@ def test_transform_column(seed: int, top: int, columns: int) -> None:
 def test_transform_rows(seed: int, left: int) -> None:
     def make() -> list[Any]:
         columns = np.random.default_rng(seed).normal(0, 100, (11, 8)).astype(np.float32)
-        return [columns, left, np.full((1, 64), 7, np.float32)]
+        return [columns, left, np.full(64, 7, np.float32)]
 
     assert_alike("run_transform_rows", make)
 

@@ -15,7 +15,7 @@ def fill_plane(
     values: Annotated[Array, int16["rows", "columns", 64]],
     steps: Annotated[Array, float32[64]],
     synthesis: Annotated[Array, float32[64, 64]],
-    measured: Annotated[Array, float32[1, 64].out],
+    measured: Annotated[Array, float32[64].out],
     plane: Annotated[Array, float32["8 * rows", "8 * columns"].out],
 ) -> None:
     """Add patches at the centres of the cells of ``values`` to a plane.
@@ -28,9 +28,9 @@ def fill_plane(
     for r in range(rows):
         for c in range(columns):
             for i in range(64):
-                measured[0, i] = np.float32(values[r, c, i]) * steps[i]
-            mask = mask_above(measured, 0, np.float32(0)) & -2
-            add_estimate(measured, 0, mask, synthesis, whole, plane, 8 * r, 8 * c)
+                measured[i] = np.float32(values[r, c, i]) * steps[i]
+            mask = mask_above(measured, np.float32(0)) & -2
+            add_estimate(measured, mask, synthesis, whole, plane, 8 * r, 8 * c)
 
 
 @kernel

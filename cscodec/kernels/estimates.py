@@ -11,11 +11,11 @@ from cscodec.kernels.declaration import Array, Float32, Integer, intrinsic
 
 
 @intrinsic
-def mask_above(numbers: Array, row: Integer, threshold: Float32) -> Integer:
-    """Return the mask of those of a row of 64 whose magnitude is above a threshold."""
+def mask_above(numbers: Array, threshold: Float32) -> Integer:
+    """Return the mask of those of 64 numbers whose magnitude is above a threshold."""
     mask = np.int64(0)
     for j in range(64):
-        if abs(numbers[row, j]) > threshold:
+        if abs(numbers[j]) > threshold:
             mask |= np.int64(1) << j
     return mask
 
@@ -23,7 +23,6 @@ def mask_above(numbers: Array, row: Integer, threshold: Float32) -> Integer:
 @intrinsic
 def add_estimate(
     coefficients: Array,
-    row: Integer,
     mask: Integer,
     synthesis: Array,
     share: Float32,
@@ -33,8 +32,8 @@ def add_estimate(
 ) -> None:
     """Add ``share`` times a patch to ``total``: its mean and the coefficients of the mask."""
     for i in range(64):
-        value = coefficients[row, 0] * np.float32(0.125)
+        value = coefficients[0] * np.float32(0.125)
         for j in range(64):
             if (mask >> j) & 1:
-                value += coefficients[row, j] * synthesis[j, i]
+                value += coefficients[j] * synthesis[j, i]
         total[top + i // 8, left + i % 8] += share * value

@@ -55,7 +55,7 @@ def transform_column(plane: Array, top: Integer, x: Integer, columns: Array) -> 
 
 @intrinsic
 def transform_rows(columns: Array, left: Integer, coefficients: Array) -> None:
-    """Write the coefficients of a patch whose columns are transformed, to a row of 64."""
+    """Write the 64 coefficients of a patch whose columns are transformed."""
     for k in range(8):
         for i in range(8):
             sign = np.float32(-1 if i & 1 else 1)  # odd cosines are made of differences
@@ -63,7 +63,7 @@ def transform_rows(columns: Array, left: Integer, coefficients: Array) -> None:
             b = columns[left + 1, k] + sign * columns[left + 6, k]
             c = columns[left + 2, k] + sign * columns[left + 5, k]
             d = columns[left + 3, k] + sign * columns[left + 4, k]
-            coefficients[0, 8 * i + k] = (a * COSINES[0, i] + b * COSINES[1, i]) + (
+            coefficients[8 * i + k] = (a * COSINES[0, i] + b * COSINES[1, i]) + (
                 c * COSINES[2, i] + d * COSINES[3, i]
             )
 
@@ -75,7 +75,7 @@ def add_shrunk(
     threshold: Float32,
     lattice: Lattice,
     columns: Annotated[Array, float32["width", 8].out],
-    coefficients: Annotated[Array, float32[1, 64].out],
+    coefficients: Annotated[Array, float32[64].out],
     shares: Annotated[Array, float32["num_rows", "num_columns"].out],
     total: Annotated[Array, float32["height", "width"].out],
 ) -> None:
@@ -96,10 +96,10 @@ def add_shrunk(
         for n in range(num_columns):
             left = first_left + n * stride
             transform_rows(columns, left, coefficients)
-            mask = mask_above(coefficients, 0, threshold) & -2  # the mean is always kept
+            mask = mask_above(coefficients, threshold) & -2  # the mean is always kept
             share = _SHARES[count_bits(mask)]
             shares[r, n] = share
-            add_estimate(coefficients, 0, mask, synthesis, share, total, top, left)
+            add_estimate(coefficients, mask, synthesis, share, total, top, left)
 
 
 @kernel

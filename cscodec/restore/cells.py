@@ -56,7 +56,7 @@ def middle_of_cells(quantised: Quantised, system: System) -> Float32Array:
     rows, columns = quantised.values.shape[:2]
     plane = np.zeros((8 * rows, 8 * columns), np.float32)
     values = np.ascontiguousarray(quantised.values)
-    room = np.empty((1, NUM_MEASUREMENTS), np.float32)
+    room = np.empty(NUM_MEASUREMENTS, np.float32)
     fill_plane(values, quantised.steps, system.synthesis, room, plane)
     unlap(plane, system.lapping)
     return plane

@@ -60,7 +60,7 @@ def shrinkage_average(
         raise InvalidInputError(
             f"starts are {starts}; allowed are numbers from 0 to {stride - 1}; (0, 0) must be one"
         )
-    columns, coefficients = np.empty((width, 8), np.float32), np.empty((1, 64), np.float32)
+    columns, coefficients = np.empty((width, 8), np.float32), np.empty(64, np.float32)
     total, weight = np.zeros_like(plane), np.zeros_like(plane)
     for top, left in starts:
         # None where a small plane has no room for a patch off its corner.
