@@ -45,7 +45,7 @@ def turn_borders(
     rows, columns = plane.shape
     side = 2 * change.shape[1]
     for y in range(rows):
-        if side == 8:
+        if side == 8:  # whole patches: by far most of the work
             for x in range(8, columns - 7, 8):
                 turn_row(plane, change, y, x)
         else:
