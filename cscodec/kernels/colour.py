@@ -40,7 +40,7 @@ def from_colours(
 @kernel
 def double_samples(
     plane: Annotated[Array, float32["height", "width"]],
-    row: Annotated[Array, float32["width"].out],
+    row: Annotated[Array, float32["width + 2"].out],
     doubled: Annotated[Array, float32["2 * height", "2 * width"].out],
 ) -> None:
     """Interpolate to twice the size; ``row`` is room."""
@@ -49,13 +49,12 @@ def double_samples(
         near = y >> 1
         far = min(max(near + 2 * (y & 1) - 1, 0), height - 1)
         for x in range(width):
-            row[x] = _NEAR * plane[near, x] + _FAR * plane[far, x]
-        doubled[y, 0] = _NEAR * row[0] + _FAR * row[0]
-        for x in range(1, width):
-            doubled[y, 2 * x] = _NEAR * row[x] + _FAR * row[x - 1]
-        for x in range(width - 1):
-            doubled[y, 2 * x + 1] = _NEAR * row[x] + _FAR * row[x + 1]
-        doubled[y, 2 * width - 1] = _NEAR * row[width - 1] + _FAR * row[width - 1]
+            row[1 + x] = _NEAR * plane[near, x] + _FAR * plane[far, x]
+        row[0], row[1 + width] = row[1], row[width]
+        for x in range(width):
+            here = _NEAR * row[1 + x]
+            doubled[y, 2 * x] = here + _FAR * row[x]
+            doubled[y, 2 * x + 1] = here + _FAR * row[2 + x]
 
 
 class Origins(NamedTuple):
@@ -73,7 +72,7 @@ def to_colours(
     cb: Annotated[Array, float32["chroma_rows", "chroma_columns"]],
     cr: Annotated[Array, float32["chroma_rows", "chroma_columns"]],
     origins: Origins,
-    room: Annotated[Array, float32[3, "width"].out],
+    room: Annotated[Array, uint8[3, "width"].out],
     pixels: Annotated[Array, uint8["height", "width", 3].out],
 ) -> None:
     """Write pixels from planes that hold them all."""
@@ -81,18 +80,21 @@ def to_colours(
     red, green, blue = room[0], room[1], room[2]
     top, left, chroma_top, chroma_left = origins
     for y in range(height):
+        lights = luma[top + y, left : left + width]
+        blues = cb[chroma_top + y, chroma_left : chroma_left + width]
+        reds = cr[chroma_top + y, chroma_left : chroma_left + width]
         for x in range(width):
-            light = luma[top + y, left + x] + _MIDDLE
-            r = light + CR_SCALE * cr[chroma_top + y, chroma_left + x]
-            b = light + CB_SCALE * cb[chroma_top + y, chroma_left + x]
+            light = lights[x] + _MIDDLE
+            r = light + CR_SCALE * reds[x]
+            b = light + CB_SCALE * blues[x]
             g = (light - RED * r - BLUE * b) / GREEN
-            red[x] = min(max(np.rint(r), np.float32(0)), _WHITE)
-            green[x] = min(max(np.rint(g), np.float32(0)), _WHITE)
-            blue[x] = min(max(np.rint(b), np.float32(0)), _WHITE)
-        for x in range(width):
-            pixels[y, x, 0] = np.uint8(red[x])
-            pixels[y, x, 1] = np.uint8(green[x])
-            pixels[y, x, 2] = np.uint8(blue[x])
+            red[x] = np.uint8(min(max(np.rint(r), np.float32(0)), _WHITE))
+            green[x] = np.uint8(min(max(np.rint(g), np.float32(0)), _WHITE))
+            blue[x] = np.uint8(min(max(np.rint(b), np.float32(0)), _WHITE))
+        for x in range(width):  # by itself: vectors of bytes
+            pixels[y, x, 0] = red[x]
+            pixels[y, x, 1] = green[x]
+            pixels[y, x, 2] = blue[x]
 
 
 @kernel
@@ -105,6 +107,7 @@ def to_gray(
     """Write pixels from a plane that holds them all, from a row and a column on."""
     height, width = pixels.shape
     for y in range(height):
+        lights = luma[top + y, left : left + width]
         for x in range(width):
-            light = np.rint(luma[top + y, left + x] + _MIDDLE)
+            light = np.rint(lights[x] + _MIDDLE)
             pixels[y, x] = np.uint8(min(max(light, np.float32(0)), _WHITE))

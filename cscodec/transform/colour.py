@@ -80,7 +80,7 @@ def join_colours(
         return gray
     pixels = np.empty((height, width, 3), np.uint8)
     origins = Origins(*origin, *chroma_origin)
-    to_colours(*planes, origins, np.empty((3, width), np.float32), pixels)
+    to_colours(*planes, origins, np.empty((3, width), np.uint8), pixels)
     return pixels
 
 
@@ -106,5 +106,5 @@ def double(plane: Float32Array) -> Float32Array:
     """
     height, width = plane.shape
     doubled = np.empty((2 * height, 2 * width), np.float32)
-    double_samples(np.ascontiguousarray(plane), np.empty(width, np.float32), doubled)
+    double_samples(np.ascontiguousarray(plane), np.empty(width + 2, np.float32), doubled)
     return doubled
