@@ -35,7 +35,7 @@ bounds: $(DEV)/installed  ## run the tests of kernels, codec and damage with eve
 	@$(BUILD) --bounds
 	@CSCODEC_KERNELS=bounds $(DEV)/bin/python -m pytest -q -n 2 tests/test_kernels.py \
 	  tests/test_codec.py tests/test_contexts.py tests/test_fuzz.py tests/test_golden.py \
-	  tests/test_pursuit.py tests/test_restorer.py::TestKernels
+	  tests/test_means.py tests/test_pursuit.py tests/test_restorer.py::TestKernels
 
 determinism: $(DEV)/installed  ## hashes of files and pixels for every kind of processor and threads
 	@$(BUILD) --all

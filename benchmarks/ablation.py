@@ -114,7 +114,8 @@ def coders(model: Model) -> list[Variant]:
     """Codecs with neutral tables in place of some of the model's."""
     part = "entropy coder"
     learned, neutral = dict(model.tables), neutral_tables().as_mapping()
-    states, means = {"slots", "counts", "weights"}, {"mean_predictors"}
+    states = {"slots", "counts", "weights"}
+    means = {name for name in learned if name.startswith("mean_")}
     networks = learned.keys() - states - means
 
     def without(names: Set[str]) -> Model:
@@ -124,8 +125,10 @@ def coders(model: Model) -> list[Variant]:
     return [
         Variant("neutral", part, "no learned tables at all", replace(model, tables={})),
         Variant("predictors", part, "learned predictions, neutral states", without(states)),
-        Variant("no mean predictors", part, "neutral predictors of means", without(means)),
-        Variant("no networks", part, "neutral networks", without(networks)),
+        Variant("no mean networks", part, "neutral networks of means", without(means)),
+        Variant(
+            "no networks", part, "neutral networks of the other measurements", without(networks)
+        ),
     ]
 
 

@@ -74,10 +74,10 @@ express is moved to the edges of the cells, where originals seldom are.
 **Search.** It trades SSIM for PSNR: values that are dear for what they bring are texture more
 often than not ([decision 0003](decisions/0003-search-weight.md)).
 
-**Entropy coder.** What a model contributes are its predictions of magnitudes and signs; learned
-predictors of means are no better than the neutral ones. The learned state of slots and weights is
-soon made up for by adapting. Mixing pays because its weights learn: fixed and equal ones do worse
-than the first context, measurement and expected magnitude, alone.
+**Entropy coder.** What a model contributes are its predictions of magnitudes and signs, and of
+means. The learned state of slots and weights is soon made up for by adapting. Mixing pays because
+its weights learn: fixed and equal ones do worse than the first context, measurement and expected
+magnitude, alone.
 
 **Lapping.** What patches share with their neighbours is taken out before they are measured
 ([decision 0023](decisions/0023-patches-lapped-over-each-other.md)).

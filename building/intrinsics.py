@@ -156,24 +156,31 @@ def multiply_rectified(context: Any, builder: Any, signature: Any, arguments: An
         value = _clamped(builder, builder.ashr(value, shift), least, most)
         target = _vector_at(builder, hidden, k, narrow)
         builder.store(builder.trunc(value, narrow), target, align=2)
-    lanes = range(0, BLOCK, LANES)
-    totals = [cgutils.alloca_once(builder, wide) for _ in lanes]
-    with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(BLOCK)) as (i, _):
-        for total, lane in zip(totals, lanes, strict=True):
-            source = _vector_at(builder, offsets, builder.add(i, _INT64(lane)), wide)
-            builder.store(builder.load(source, align=4), total)
-        with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(2)) as (k, _):
-            both = builder.bitcast(builder.gep(hidden.data, [k]), _INT32.as_pointer())
-            both = _splat(builder, builder.load(both, align=2), LANES)
-            start = builder.add(builder.mul(k, width), builder.mul(i, _INT64(2)))
+
+    def make(first: Any, end: Any, block: int) -> None:
+        """Make products from ``first`` to ``end``, so many at once."""
+        lanes = range(0, block, LANES)
+        totals = [cgutils.alloca_once(builder, wide) for _ in lanes]
+        with cgutils.for_range_slice(builder, first, end, _INT64(block)) as (i, _):
             for total, lane in zip(totals, lanes, strict=True):
-                place = builder.add(start, _INT64(2 * lane))
-                weight = builder.load(_vector_at(builder, weights, place, pairs), align=2)
-                products = _sums_of_products(builder, builder.bitcast(both, pairs), weight)
-                builder.store(builder.add(builder.load(total), products), total)
-        for total, lane in zip(totals, lanes, strict=True):
-            target = _vector_at(builder, product, builder.add(i, _INT64(lane)), wide)
-            builder.store(builder.load(total), target, align=4)
+                source = _vector_at(builder, offsets, builder.add(i, _INT64(lane)), wide)
+                builder.store(builder.load(source, align=4), total)
+            with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(2)) as (k, _):
+                both = builder.bitcast(builder.gep(hidden.data, [k]), _INT32.as_pointer())
+                both = _splat(builder, builder.load(both, align=2), LANES)
+                start = builder.add(builder.mul(k, width), builder.mul(i, _INT64(2)))
+                for total, lane in zip(totals, lanes, strict=True):
+                    place = builder.add(start, _INT64(2 * lane))
+                    weight = builder.load(_vector_at(builder, weights, place, pairs), align=2)
+                    products = _sums_of_products(builder, builder.bitcast(both, pairs), weight)
+                    builder.store(builder.add(builder.load(total), products), total)
+            for total, lane in zip(totals, lanes, strict=True):
+                target = _vector_at(builder, product, builder.add(i, _INT64(lane)), wide)
+                builder.store(builder.load(total), target, align=4)
+
+    whole = builder.and_(width, _INT64(-BLOCK))
+    make(_INT64(0), whole, BLOCK)
+    make(whole, width, LANES)
     return context.get_dummy_value()
 
 

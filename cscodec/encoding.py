@@ -66,9 +66,10 @@ class Tuning(NamedTuple):
     full_chroma_step: float
 
 
-#: docs/decisions/0003, 0020, 0025, 0028. Filters are stored in this order: little tilt, then much.
+#: docs/decisions/0003, 0020, 0025, 0028, 0029. Filters are stored in this order: little tilt, then
+#: much.
 TUNINGS: dict[Tune, Tuning] = {
-    "psnr": Tuning(1.03, (0.09375, 0.09375, 0.09375), 0.05, 6.0),
+    "psnr": Tuning(0.93, (0.09375, 0.34375, 0.34375), 0.05, 6.0),
     "visual": Tuning(0.95, (1.125, 1.75, 1.75), 0.045, 3.0),
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.

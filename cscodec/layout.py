@@ -27,6 +27,11 @@ SIGNED = 21
 #: Patches around the one at hand: row and column offsets. The first four are coded before it.
 NEIGHBOURS = ((0, -1), (-1, 0), (-1, -1), (-1, 1), (0, 1), (1, 0), (1, -1), (1, 1))
 NUM_CAUSAL = 4
+#: Likewise, patches that are coded before, whose means say what to expect of that of this one.
+AROUND_MEAN = (
+    *((0, -1), (-1, -1), (-1, 0), (-1, 1), (0, -2), (-2, 0)),
+    *((-2, 1), (-2, -1), (-1, -2), (-1, 2), (-2, 2), (-2, -2)),
+)
 #: Where predictions come from: the neighbours, the patch itself, the luma of a chroma patch, and
 #: the first chroma plane for the second.
 OWN = 8
@@ -43,6 +48,12 @@ MEAN_CLIP = 64  #: nor do larger differences of means
 NUM_INPUTS = 2 * NUM_SOURCES * NUM_MEASUREMENTS
 #: Rectified sums of the networks of layers 1 to 3, the first and the second.
 WIDTHS = ((128, 32), (128, 32), (64, 32))
+#: What the networks of the means of Y, Cb and Cr look at, and their rectified sums.
+MEAN_INPUTS = tuple(
+    len(AROUND_MEAN) + 4 + (len(NEIGHBOURS) + 1) * others for others in range(NUM_PLANES)
+)
+MEAN_WIDTHS = (32, 32)
+MEAN_MIDDLE = 1024  #: what stands for 0 among what they look at
 NUM_LEVELS = 8  #: magnitudes that networks know how likely it is to be above
 MAX_HIDDEN = 4095  #: of these sums
 CONSTANT_INPUT, CONSTANT_HIDDEN = 2, 256  #: factors of what is always added

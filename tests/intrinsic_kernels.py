@@ -38,7 +38,6 @@ from cscodec.kernels.declaration import (
 from cscodec.kernels.estimates import add_estimate, mask_above
 from cscodec.kernels.filters import NUM_TAPS, filter_block
 from cscodec.kernels.intrinsics import (
-    BLOCK,
     LANES,
     WIDE_BLOCK,
     add_rows,
@@ -100,9 +99,9 @@ def run_multiply_rectified(
     sums: Annotated[Array, int32[f"{LANES} * eights"]],
     shift: Integer,
     hidden: Annotated[Array, int16[f"{LANES} * eights"].out],
-    weights: Annotated[Array, int16["pairs", f"{BLOCK} * blocks", 2]],
-    offsets: Annotated[Array, int32[f"{BLOCK} * blocks"]],
-    product: Annotated[Array, int32[f"{BLOCK} * blocks"].out],
+    weights: Annotated[Array, int16["pairs", f"{LANES} * lanes", 2]],
+    offsets: Annotated[Array, int32[f"{LANES} * lanes"]],
+    product: Annotated[Array, int32[f"{LANES} * lanes"].out],
 ) -> None:
     multiply_rectified(sums, shift, hidden, weights, offsets, product)
 

@@ -48,25 +48,16 @@ SLOTS = {
     "FLAG_A": (6, 24),
     "FLAG_B": (6, 5, 24),
     "FLAG_C": (6, 9, 3),
-    "MEAN_ZERO_A": (16, 12),
-    "MEAN_ZERO_B": (16, 9, 2),
-    "MEAN_ZERO_C": (64,),
-    "MEAN_SIGN_A": (9, 3, 3),
-    "MEAN_SIGN_B": (8, 9),
-    "MEAN_SIZE_A": (16, 16),
-    "MEAN_SIZE_B": (16, 12),
-    "MEAN_SIZE_C": (16, 5),
-    "MEAN_BITS_A": (16, 2, 2),
-    "MEAN_BITS_B": (16, 2, 16),
 }
 #: Groups of sets of weights, in order, and their sizes.
 SETS = {
-    "ZERO": 64, "ONE": 64, "MORE": 16, "SIGN": 21, "FLAG": 6, "MEAN": 20,
-    "ZERO_BIN": 24, "ONE_BIN": 24, "FLAG_BIN": 24, "MEAN_BIN": 16, "OTHER": 3,
+    "ZERO": 64, "ONE": 64, "MORE": 16, "SIGN": 21, "FLAG": 6,
+    "ZERO_BIN": 24, "ONE_BIN": 24, "FLAG_BIN": 24, "OTHER": 2,
 }  # fmt: skip
 
 #: Arrays of the networks that predict: shapes for each plane.
 NETWORKS = {
+    "mean_inputs": (35, 32), "mean_hidden": (33, 32), "mean_outputs": (33, 2),
     "inputs_1": (132, 128), "hidden_1": (129, 32), "outputs_1": (33, 10), "own_1": (5, 5),
     "inputs_2": (462, 128), "hidden_2": (129, 32), "outputs_2": (33, 30), "own_2": (15, 15),
     "inputs_3": (1408, 64), "hidden_3": (65, 32), "outputs_3": (33, 43), "own_3": (43, 43),
@@ -361,112 +352,128 @@ class Plane:
 # ---------------------------------------------------------------------------------- layer 0
 
 
+#: The means that a prediction looks at, by rows and columns from the one at hand.
+MEANS_AROUND = (
+    (0, -1), (-1, -1), (-1, 0), (-1, 1), (0, -2), (-2, 0), (-2, 1), (-2, -1), (-1, -2), (-1, 2),
+    (-2, 2), (-2, -2),
+)  # fmt: skip
+U = [round(256 * 2 ** ((t - 5) / 2)) for t in range(24)]
+V = [round(65536 * 2 ** ((5 - t) / 2)) for t in range(24)]
+
+
 @dataclass(frozen=True)
 class Expected:
-    """What is known of a mean before its residual is read."""
+    """Where a mean is expected, and how surely."""
 
-    prediction: int
-    rho: int
-    alpha: int
-    around: int
-    nu: int
-    delta: int
-    r_w: int
-    r_n: int
+    place: int
+    scale: int
+
+    @property
+    def s(self) -> int:
+        """Bits that are read as they are."""
+        return max(self.scale - 37, 0) >> 3
+
+    @property
+    def h(self) -> int:
+        return (self.place + 128) >> (8 + self.s)
+
+    def below(self, h: int) -> int:
+        w = round(65536 * 2 ** ((32 - self.scale) / 8))
+        distance = (h << (8 + self.s)) - 128 - self.place
+        return SQUASH[clip((distance * w) >> 16, 2047) + 2048]
 
 
-def decode_means(reader: Reader, weights: Sequence[int], plane: Plane) -> None:
-    residuals: dict[tuple[int, int], int] = {}
+def decode_means(
+    reader: Reader, tables: Mapping[str, Any], planes: Sequence[Plane], number: int
+) -> None:
+    plane = planes[number]
+    network = [tables[f"mean_{name}"][number] for name in ("inputs", "hidden", "outputs")]
     for r in range(plane.rows):
         for c in range(plane.columns):
-            expected = expect_mean(plane, residuals, weights, r, c)
-            residual = read_residual(reader, expected)
-            residuals[r, c] = residual
-            if abs(expected.prediction + residual) > MAX_VALUE:
-                raise FormatError("a mean is too large")
-            plane.at(r, c)[0] = expected.prediction + residual
+            plane.at(r, c)[0] = read_mean(reader, expect_mean(network, planes[: number + 1], r, c))
 
 
-def expect_mean(
-    plane: Plane,
-    residuals: Mapping[tuple[int, int], int],
-    weights: Sequence[int],
-    r: int,
-    c: int,
-) -> Expected:
-    def mean(dr: int, dc: int, otherwise: int) -> int:
-        return plane.at(r + dr, c + dc)[0] if plane.has(r + dr, c + dc) else otherwise
-
-    def residual(dr: int, dc: int) -> int:
-        return residuals.get((r + dr, c + dc), 0)
-
-    n = mean(-1, 0, mean(0, -1, 0))
-    w, nw, ne, nn = (mean(dr, dc, n) for dr, dc in ((0, -1), (-1, -1), (-1, 1), (-2, 0)))
-    ww, nne = mean(0, -2, w), mean(-2, 1, ne)
-    neighbours = zip(weights, (w, nw, ne, ww, nn, nne), strict=True)
-    offset = sum(weight * (neighbour - n) for weight, neighbour in neighbours)
-    fine = clip(16 * n + (offset >> 8), 16 * MAX_VALUE)
-    prediction = (fine + 8) >> 4
-    changes = abs(w - nw) + abs(n - nw) + abs(n - ne) + ((abs(w - ww) + abs(n - nn)) >> 1)
-    r_w, r_n = residual(0, -1), residual(-1, 0)
-    around = 2 * abs(r_w) + 2 * abs(r_n) + abs(residual(-1, 1)) + abs(residual(-1, -1))
-    difference = 16 * sorted((w, n, w + n - nw))[1] - fine
-    size = sum(bound <= abs(difference) for bound in (6, 16, 48, 128))
-    return Expected(
-        prediction=prediction,
-        rho=fine - 16 * prediction,
-        alpha=min(half(changes), 15),
-        around=around,
-        nu=min(half(around), 11),
-        delta=4 + size if difference > 0 else 4 - size,
-        r_w=r_w,
-        r_n=r_n,
-    )
+def expect_mean(network: Sequence[Any], planes: Sequence[Plane], row: int, column: int) -> Expected:
+    k, t, w_and_n = known_of_mean(planes, row, column)
+    f, g, outputs = network
+    a = 256 * f[-1] + (f[: len(k)] * np.array(k)[:, None]).sum(axis=0)
+    b = np.clip(a >> 10, 0, 4095)
+    d = np.clip((256 * g[-1] + (g[:-1] * b[:, None]).sum(axis=0)) >> 10, 0, 4095)
+    e = (256 * outputs[-1] + (outputs[:-1] * d[:, None]).sum(axis=0)).tolist()
+    place = clip(128 * w_and_n + ((e[0] * U[t]) >> 17), 256 * MAX_VALUE)
+    return Expected(place, min(max((e[1] >> 14) + 4 * (t - 5) + 32, 0), 95))
 
 
-def read_residual(reader: Reader, expected: Expected) -> int:
-    length = 0
-    while length < 16 and reader.decide(mean_is_longer(expected, length)):
-        length += 1
-    if length == 0:
-        return 0
-    negative = reader.decide(mean_is_negative(expected))
-    r = 1
-    for k in range(length - 1):
-        bit = reader.decide(mean_bit(expected, length, k, r)) if k < 2 else reader.even_odds()
-        r = 2 * r + bit
-    return -r if negative else r
+def known_of_mean(planes: Sequence[Plane], row: int, column: int) -> tuple[list[int], int, int]:
+    """The numbers k of a mean of the last plane, t, and W + N."""
+    *before, plane = planes
+
+    def m(r: int, c: int) -> int:
+        if c >= plane.columns:
+            return m(r, plane.columns - 1)
+        if c < 0 and r >= 0:
+            if r > 0:
+                return m(r - 1, 0)
+            return plane.at(0, 0)[0] if (row, column) != (0, 0) else 0
+        if r < 0:
+            if row == 0:
+                return m(0, column - 1)
+            return m(0, c)
+        return plane.at(r, c)[0]
+
+    w, nw, n, ne, ww, nn, *_ = around = [m(row + r, column + c) for r, c in MEANS_AROUND]
+    t = half(2 * (abs(w - nw) + abs(n - nw) + abs(n - ne)) + abs(w - ww) + abs(n - nn) + 3)
+    k = [clip(((2 * x - w - n) * V[t]) >> 10, 1023) for x in around]
+    is_edge = (row == 0, column == 0, column == plane.columns - 1)
+    k += [64 * (t - 12), *(512 * condition for condition in is_edge)]
+    for other in before:
+        steps = steps_of(other, plane, row, column)
+        bin_of_steps = half((sum(map(abs, steps)) >> 3) + 3)
+        k += [clip((d * V[bin_of_steps]) >> 11, 1023) for d in steps]
+        k.append(64 * (bin_of_steps - 12))
+    return k, t, w + n
 
 
-def mean_is_longer(expected: Expected, length: int) -> Decision:
-    contexts: list[Context] = [
-        ("MEAN_ZERO_A", (expected.alpha, expected.nu)),
-        ("MEAN_ZERO_B", (expected.alpha, expected.delta, int(expected.rho < 0))),
-        ("MEAN_ZERO_C", (min(expected.around, 63),)),
-    ]
-    if length > 0:
-        contexts = [
-            ("MEAN_SIZE_A", (length - 1, expected.alpha)),
-            ("MEAN_SIZE_B", (length - 1, expected.nu)),
-            ("MEAN_SIZE_C", (length - 1, abs(expected.delta - 4))),
-        ]
-    return Decision(contexts, ("MEAN", length), ("MEAN_BIN", expected.alpha))
+def steps_of(other: Plane, plane: Plane, row: int, column: int) -> list[int]:
+    """How the M around differ from the one at (row, column), for a plane before this one."""
+    same = (other.rows, other.columns) == (plane.rows, plane.columns)
+
+    def fourfold(r: int, c: int) -> int:
+        r, c = min(max(r, 0), plane.rows - 1), min(max(c, 0), plane.columns - 1)
+        if same:
+            return 4 * other.at(r, c)[0]
+        rows = [min(2 * r + k, other.rows - 1) for k in (0, 1)]
+        columns = [min(2 * c + k, other.columns - 1) for k in (0, 1)]
+        return sum(other.at(y, x)[0] for y in rows for x in columns)
+
+    return [fourfold(row + r, column + c) - fourfold(row, column) for r, c in NEIGHBOURS]
 
 
-def mean_is_negative(expected: Expected) -> Decision:
-    contexts = [
-        ("MEAN_SIGN_A", (expected.delta, sgn(expected.r_w), sgn(expected.r_n))),
-        ("MEAN_SIGN_B", ((expected.rho + 8) >> 1, expected.delta)),
-    ]
-    return Decision(contexts, ("MEAN", 16), ("OTHER", 0))
+def read_mean(reader: Reader, expected: Expected) -> int:
+    bit = reader.coder.bit
+    unit, s = expected.h, expected.s
+    lower, upper = expected.below(unit), 65536 - expected.below(unit + 1)
+    if bit(min(lower + upper, 65535)):
+        is_below = bit((lower << 16) // (lower + upper))
+        far = read_distance(reader, expected, lower if is_below else upper, bool(is_below))
+        unit += -far if is_below else far
+    for _ in range(s):
+        unit = 2 * unit + reader.even_odds()
+    if abs(unit) > MAX_VALUE:
+        raise FormatError("a mean is too large")
+    return unit
 
 
-def mean_bit(expected: Expected, length: int, k: int, r: int) -> Decision:
-    contexts = [
-        ("MEAN_BITS_A", (length - 1, k, r & 1)),
-        ("MEAN_BITS_B", (length - 1, k, expected.alpha)),
-    ]
-    return Decision(contexts, ("MEAN", 17 + k), ("OTHER", 0))
+def read_distance(reader: Reader, expected: Expected, left: int, is_below: bool) -> int:
+    h = expected.h
+    j = 1
+    while True:
+        beyond = expected.below(h - j) if is_below else 65536 - expected.below(h + j + 1)
+        if beyond <= 24:
+            return j + read_excess(reader)
+        if not reader.coder.bit(min((beyond << 16) // left, 65535)):
+            return j
+        j, left = j + 1, beyond
 
 
 # ----------------------------------------------------------------------------- layers 1 to 3
@@ -686,7 +693,7 @@ def is_more_than(here: Here, k: int) -> Decision:
         ("MORE_A", (k - 1, here.h)),
         ("MORE_B", (k - 1, here.i)),
     ]
-    return Decision(contexts, ("MORE", k - 1), ("OTHER", 1), here.more[k - 1])
+    return Decision(contexts, ("MORE", k - 1), ("OTHER", 0), here.more[k - 1])
 
 
 def is_negative(here: Here, size: int) -> Decision:
@@ -696,7 +703,7 @@ def is_negative(here: Here, size: int) -> Decision:
         ("SIGN_C", (here.i, sgn(here.u), min(size - 1, 2))),
     ]
     hint = clip(-(here.s >> 4) * min(size, 2), 2047)
-    return Decision(contexts, ("SIGN", here.i), ("OTHER", 2), hint)
+    return Decision(contexts, ("SIGN", here.i), ("OTHER", 1), hint)
 
 
 def read_size(reader: Reader, here: Here) -> int:
@@ -753,7 +760,7 @@ def decode_tile(
         for number, plane in enumerate(planes):
             reader = Reader(coder, mixers[number])
             if first == 0:
-                decode_means(reader, tables["mean_predictors"][number], plane)
+                decode_means(reader, tables, planes, number)
             else:
                 luma = mean_magnitudes(planes[0], plane.rows, plane.columns)
                 decode_layer(reader, tables, planes, luma, number, first, last)
@@ -781,13 +788,16 @@ def plain_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
         "slots": [[32768] * NUM_SLOTS] * 3,
         "counts": [[0] * NUM_SLOTS] * 3,
         "weights": [[[16384] * 4] * sum(SETS.values())] * 3,
-        "mean_predictors": [[3072, -2048, 1024, 0, 0, 0]] * 3,
     }
 
 
 def neutral_networks() -> dict[str, Any]:
     """The networks of a model without tables."""
     networks = {name: np.zeros((3, *shape), np.int64) for name, shape in NETWORKS.items()}
+    networks["mean_inputs"][:, [1, 3, -1], 0] = -512, 256, 4096
+    networks["mean_hidden"][:, 0, 0] = 1024
+    networks["mean_outputs"][:, 0, 0] = 1024
+    networks["mean_outputs"][:, -1] = -4096, -1024
     for layer in (1, 2, 3):
         first, end = LAYERS[layer : layer + 2]
         inputs, hidden, outputs, own, above = (

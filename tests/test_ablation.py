@@ -110,7 +110,7 @@ def test_neutral_tables_take_the_place_of_learned_ones(ablation: Any) -> None:
     assert taken == {
         "neutral": set(model.tables),
         "predictors": states,
-        "no mean predictors": {"mean_predictors"},
+        "no mean networks": {"mean_inputs", "mean_hidden", "mean_outputs"},
         "no networks": networks,
     }
     assert len(networks) == 18

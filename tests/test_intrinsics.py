@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from building.intrinsics import CODE
 from cscodec.kernels import convolution, declaration, filters
-from cscodec.kernels.intrinsics import BLOCK, LANES, WIDE_BLOCK
+from cscodec.kernels.intrinsics import LANES, WIDE_BLOCK
 from cscodec.kernels.mixing import (
     LOGIT_LIMIT,
     MAX_INPUTS,
@@ -93,20 +93,20 @@ def test_add_rows(seed: int, blocks: int, pairs: int, spare: int) -> None:
 @given(
     seed=seeds,
     eights=st.integers(1, 4),
-    blocks=st.integers(1, 3),
-    shift=st.sampled_from([7, 10]),
+    lanes=st.integers(1, 13),
+    shift=st.sampled_from([0, 7, 10]),
     size=st.sampled_from([1, 1 << 8, 1 << 19, (1 << 31) - 1]),
 )
-def test_multiply_rectified(seed: int, eights: int, blocks: int, shift: int, size: int) -> None:
+def test_multiply_rectified(seed: int, eights: int, lanes: int, shift: int, size: int) -> None:
     def make() -> list[Any]:
         generator = np.random.default_rng(seed)
         pairs = LANES * eights // 2
         sums = generator.integers(-size - 1, size, 2 * pairs, np.int32, endpoint=True)
         sums[0] = size
         most = 524416 // (2 * pairs) - 64  # of weights, as all hidden numbers may be 4095
-        weights = generator.integers(-most, most, (pairs, BLOCK * blocks, 2)).clip(-32768, 32767)
-        offsets = generator.integers(-(1 << 17), 1 << 17, BLOCK * blocks).astype(np.int32)
-        hidden, product = np.full(2 * pairs, 7, np.int16), np.full(BLOCK * blocks, 7, np.int32)
+        weights = generator.integers(-most, most, (pairs, LANES * lanes, 2)).clip(-32768, 32767)
+        offsets = generator.integers(-(1 << 17), 1 << 17, LANES * lanes).astype(np.int32)
+        hidden, product = np.full(2 * pairs, 7, np.int16), np.full(LANES * lanes, 7, np.int32)
         return [sums, shift, hidden, weights.astype(np.int16), offsets, product]
 
     assert_alike("run_multiply_rectified", make)

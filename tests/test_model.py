@@ -279,6 +279,21 @@ class TestTables:
         with pytest.raises(InvalidModelError, match="network of layer"):
             CoderTables.from_mapping(tables)
 
+    @pytest.mark.parametrize(
+        ("name", "rows", "weight"),
+        [("mean_inputs", 34, 15424), ("mean_hidden", 32, -16388), ("mean_outputs", 32, 16388)],
+    )
+    def test_networks_of_means_that_could_overflow_are_refused(
+        self, name: str, rows: int, weight: int
+    ) -> None:
+        tables = {key: array.copy() for key, array in neutral_tables().as_mapping().items()}
+        tables[name][1] = 0
+        tables[name][1, :rows, -1] = weight
+        CoderTables.from_mapping({key: array.copy() for key, array in tables.items()})
+        tables[name][1, 0, -1] += 1 if weight > 0 else -1
+        with pytest.raises(InvalidModelError, match="network of means"):
+            CoderTables.from_mapping(tables)
+
     def test_filters_that_do_not_fit_are_refused(self) -> None:
         luma = odd_model().filters["luma"]
         for filters in ({"luma": luma[1:]}, {"luma": luma.astype(np.int32)}, {"red": luma}):

@@ -80,16 +80,17 @@ def largest_sum(weights: NetworkWeights) -> int:
 
     Sums of inputs stay below 2**24, as their weights are bytes.
     """
-
-    def most(rows: Array) -> Array:
-        sizes = np.abs(rows.astype(np.int64))
-        total: Array = MAX_HIDDEN * sizes[:-1].sum(axis=0) + CONSTANT_HIDDEN * sizes[-1]
-        return total
-
-    hidden, sums = most(weights.hidden), most(weights.outputs)
+    hidden, sums = largest_sums(weights.hidden), largest_sums(weights.outputs)
     own = int(LOG[VALUE_CLIP]) * np.abs(weights.own.astype(np.int64)).sum(axis=0)
     sums[: own.size] += own
     return max(int(hidden.max()), int(sums.max()))
+
+
+def largest_sums(weights: Array) -> Array:
+    """Return the largest sums, (n,), of hidden values with weights, (H + 1, n)."""
+    sizes = np.abs(weights.astype(np.int64))
+    sums: Array = MAX_HIDDEN * sizes[:-1].sum(axis=0) + CONSTANT_HIDDEN * sizes[-1]
+    return sums
 
 
 def for_kernel(weights: NetworkWeights, layer: int) -> Network:
@@ -100,10 +101,10 @@ def for_kernel(weights: NetworkWeights, layer: int) -> Network:
     by_source = np.pad(by_source, ((0, 0), (0, 0), (0, missing), (0, 0)))
     used = by_source.any(axis=(0, 3))
     own = np.pad(weights.own, ((0, NUM_MEASUREMENTS - sizes), (0, signs)))
-    inputs = _in_blocks(by_source.reshape(NUM_INPUTS, -1), WIDE_BLOCK)
-    offsets = _in_blocks(CONSTANT_INPUT * weights.offsets.astype(np.int32), WIDE_BLOCK)
-    hidden = _in_pairs(_in_blocks(weights.hidden), inputs.shape[1])
-    outputs = _in_pairs(_in_blocks(weights.outputs), hidden[1].size)
+    inputs = in_blocks(by_source.reshape(NUM_INPUTS, -1), WIDE_BLOCK)
+    offsets = in_blocks(CONSTANT_INPUT * weights.offsets.astype(np.int32), WIDE_BLOCK)
+    hidden = in_pairs(in_blocks(weights.hidden), inputs.shape[1])
+    outputs = in_pairs(in_blocks(weights.outputs), hidden[1].size)
     return Network(
         inputs=inputs,
         input_offsets=offsets,
@@ -112,7 +113,7 @@ def for_kernel(weights: NetworkWeights, layer: int) -> Network:
         hidden_offsets=hidden[1],
         outputs=outputs[0],
         output_offsets=outputs[1],
-        own=_in_blocks(own),
+        own=in_blocks(own),
         above=np.concatenate(
             [
                 np.pad(weights.above[:sizes], ((0, NUM_MEASUREMENTS - sizes), (0, 0))),
@@ -165,14 +166,14 @@ def neutral_weights(layer: int) -> NetworkWeights:
     return NetworkWeights(inputs, offsets, hidden, outputs, own, above)
 
 
-def _in_pairs(weights: Array, num_rows: int) -> tuple[Array, Array]:
-    """Weights (pairs, n, 2) of every two rows, and what the constant's row adds."""
+def in_pairs(weights: Array, num_rows: int) -> tuple[Array, Array]:
+    """Return weights (pairs, n, 2) of every two rows, and what the constant's row adds."""
     rows = np.pad(weights[:-1], ((0, num_rows + 1 - len(weights)), (0, 0)))
     pairs = np.ascontiguousarray(rows.reshape(-1, 2, rows.shape[1]).swapaxes(1, 2))
     return pairs, CONSTANT_HIDDEN * weights[-1].astype(np.int32)
 
 
-def _in_blocks(weights: Array, block: int = BLOCK) -> Array:
+def in_blocks(weights: Array, block: int = BLOCK) -> Array:
     """Fill the last axis with zeros up to whole blocks."""
     missing = -weights.shape[-1] % block
     others = [(0, 0)] * (weights.ndim - 1)

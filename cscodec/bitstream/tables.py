@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from cscodec.arrays import Array
+from cscodec.bitstream.mean_networks import (
+    MEAN_KINDS,
+    MeanWeights,
+    largest_mean_sum,
+    mean_network,
+    neutral_mean_weights,
+    with_room_for_means,
+)
 from cscodec.bitstream.networks import (
     NetworkWeights,
     TableKind,
@@ -20,24 +28,33 @@ from cscodec.bitstream.networks import (
     with_room,
 )
 from cscodec.errors import InvalidModelError
+from cscodec.kernels.means import MeanNetwork
 from cscodec.kernels.mixing import MAX_INPUTS, WEIGHT_LIMIT, WEIGHT_ONE
 from cscodec.kernels.predictions import Network
 from cscodec.kernels.slots import NUM_SETS, NUM_SLOTS
 from cscodec.layout import NUM_LAYERS, NUM_PLANES
 from cscodec.parallel import computed_once
 
+Weights = TypeVar("Weights", MeanWeights, NetworkWeights)
+
 _LAYERS = range(1, NUM_LAYERS)  # those after the means
 _COMMON: dict[str, TableKind] = {
     "slots": ((NUM_PLANES, NUM_SLOTS), np.uint16),
     "counts": ((NUM_PLANES, NUM_SLOTS), np.uint8),
     "weights": ((NUM_PLANES, NUM_SETS, MAX_INPUTS), np.int32),
-    "mean_predictors": ((NUM_PLANES, 6), np.int16),
 }
-_KINDS: dict[str, TableKind] = _COMMON | {
-    f"{name}_{layer}": ((NUM_PLANES, *shape), dtype)
-    for layer in _LAYERS
-    for name, (shape, dtype) in kinds_of(layer).items()
+_MEANS: dict[str, TableKind] = {
+    f"mean_{name}": ((NUM_PLANES, *shape), dtype) for name, (shape, dtype) in MEAN_KINDS.items()
 }
+_KINDS: dict[str, TableKind] = (
+    _COMMON
+    | _MEANS
+    | {
+        f"{name}_{layer}": ((NUM_PLANES, *shape), dtype)
+        for layer in _LAYERS
+        for name, (shape, dtype) in kinds_of(layer).items()
+    }
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +67,8 @@ class CoderTables:
         Probabilities (of 65536) of every context and how firmly they are believed.
     weights : ndarray, (3, sets, 4) int32
         Mixing weights; 65536 is 1. Two sets are added for every decision.
-    mean_predictors : ndarray, (3, 6) int16
-        See :attr:`mean_weights`.
+    means : MeanWeights
+        Of layer 0, all planes: see :meth:`mean_network`.
     networks : sequence of NetworkWeights
         Of layers 1 to 3, all planes of each: see :meth:`network`.
     """
@@ -59,7 +76,7 @@ class CoderTables:
     slots: Array
     counts: Array
     weights: Array
-    mean_predictors: Array
+    means: MeanWeights
     networks: Sequence[NetworkWeights]
 
     def __post_init__(self) -> None:
@@ -98,11 +115,18 @@ class CoderTables:
                     raise InvalidModelError(
                         f"the network of layer {layer} has weights whose sums exceed 32 bits"
                     )
-        return cls(**{name: tables[name] for name in _COMMON}, networks=networks)
+        means = MeanWeights(*(tables[name] for name in _MEANS))
+        for plane in range(NUM_PLANES):
+            if largest_mean_sum(_of_plane(means, plane)) >= 1 << 31:
+                raise InvalidModelError(
+                    "the network of means has weights whose sums exceed 32 bits"
+                )
+        return cls(**{name: tables[name] for name in _COMMON}, means=means, networks=networks)
 
     def as_mapping(self) -> dict[str, Array]:
         """Inverse of :meth:`from_mapping`."""
         arrays = {name: getattr(self, name) for name in _COMMON}
+        arrays |= zip(_MEANS, self.means, strict=True)
         for layer, weights in zip(_LAYERS, self.networks, strict=True):
             arrays |= {f"{name}_{layer}": array for name, array in weights._asdict().items()}
         return arrays
@@ -115,10 +139,13 @@ class CoderTables:
     def _first_slots(self) -> Array:
         return (self.slots.astype(np.uint32) << 16) | (1 << 15) | self.counts
 
+    def mean_network(self, plane: int) -> MeanNetwork:
+        """Return the network of a plane's means, with room of its own."""
+        return with_room_for_means(self._mean_networks[plane])
+
     @computed_once
-    def mean_weights(self) -> Array:
-        """Weights that predict the means, (3, 6) int32: see :func:`cscodec.kernels.means`."""
-        return self.mean_predictors.astype(np.int32)
+    def _mean_networks(self) -> list[MeanNetwork]:
+        return [mean_network(_of_plane(self.means, plane), plane) for plane in range(NUM_PLANES)]
 
     def network(self, plane: int, layer: int) -> Network:
         """Return the network of a layer after the means, with room of its own."""
@@ -135,8 +162,8 @@ class CoderTables:
         ]
 
 
-def _of_plane(weights: NetworkWeights, plane: int) -> NetworkWeights:
-    return NetworkWeights(*(array[plane] for array in weights))
+def _of_plane(weights: Weights, plane: int) -> Weights:
+    return type(weights)(*(array[plane] for array in weights))
 
 
 class Mixer(NamedTuple):
@@ -149,12 +176,13 @@ class Mixer(NamedTuple):
 @lru_cache(maxsize=1)
 def neutral_tables() -> CoderTables:
     """Return untrained tables: even odds, and predictions from the nearest neighbours."""
-    slots, counts, weights, means = (np.zeros(*kind) for kind in _COMMON.values())
+    slots, counts, weights = (np.zeros(*kind) for kind in _COMMON.values())
     slots += 32768
     weights += WEIGHT_ONE // 4
-    means[:, :3] = 3072, -2048, 1024
-    networks = [
-        NetworkWeights(*(np.stack([array] * NUM_PLANES) for array in neutral_weights(layer)))
-        for layer in _LAYERS
-    ]
+    means = _for_all_planes(neutral_mean_weights())
+    networks = [_for_all_planes(neutral_weights(layer)) for layer in _LAYERS]
     return CoderTables(slots, counts, weights, means, networks)
+
+
+def _for_all_planes(weights: Weights) -> Weights:
+    return type(weights)(*(np.stack([array] * NUM_PLANES) for array in weights))

@@ -29,7 +29,8 @@ Wanted = npt.NDArray[np.int32]
 
 ROUNDING = Search(rate_weight=0, dead_zone=0)
 
-# No decision costs more than 12 bits, and no value needs more than 51 of them.
+# No decision costs more than 12 bits, and no value needs more than 51 of them; a mean takes 85 bits
+# at most.
 _MOST_BYTES_PER_VALUE = 80
 _DEAD_ZONE = 100  # in 1/256 step: a search never keeps values below it
 #: Of the weight of rate, by layer: what is in layer 1 also says what to expect of the others.
@@ -77,14 +78,16 @@ class TileState:
         search: Search = ROUNDING,
     ) -> None:
         """Run the kernels of one layer over all planes."""
+        if layer == 0:
+            wanted_means = [np.ascontiguousarray(plane[..., 0]) for plane in wanted]
+            means = coded_means(range_coder, self.tables, wanted_means)
+            for values, found in zip(self.inner_values(), means, strict=True):
+                values[..., 0] = found
+            return
         logits = np.zeros(MAX_INPUTS, np.int32)
         luma, luma_masks = self.values[0], self.masks[0]
         for number, values in enumerate(self.values):
             coder = Coder(*range_coder, *self.mixers[number], logits)
-            if layer == 0:
-                means = np.ascontiguousarray(wanted[number][..., 0])
-                values[..., 0] = _coded_means(coder, self.tables.mean_weights[number], means)
-                continue
             if number == 1:
                 luma, luma_masks = magnitudes_at(self.values[0], self.shapes[1])
             planes = Planes(
@@ -188,22 +191,52 @@ def decode_means(
         If the segment does not hold what it should.
     """
     range_coder = RangeCoder.reading(segment)
-    logits = np.zeros(MAX_INPUTS, np.int32)
-    planes = []
-    for number, shape in enumerate(shapes):
-        coder = Coder(*range_coder, *tables.mixer(number), logits)
-        nothing = np.empty(shape, np.int32)
-        planes.append(_coded_means(coder, tables.mean_weights[number], nothing))
+    planes = coded_means(range_coder, tables, [np.empty(shape, np.int32) for shape in shapes])
     _check_end(range_coder, 0)
-    return [plane[1:-1, 1:-1, np.newaxis] for plane in planes]
+    return [plane[..., np.newaxis] for plane in planes]
 
 
-def _coded_means(coder: Coder, weights: Array, wanted: Array) -> Values:
-    """Code the means of a plane; return them in a frame of zeros."""
-    rows, columns = wanted.shape
-    means = np.zeros((rows + 2, columns + 2), np.int16)
-    code_means(coder, weights, means, wanted, np.zeros((2, columns + 2), np.int64))
-    return means
+def coded_means(
+    range_coder: RangeCoder, tables: CoderTables, wanted: Sequence[Array]
+) -> list[Values]:
+    """Code the means of all planes of a tile; return them.
+
+    ``wanted`` has, for each plane, (rows, columns) int32, in 1/256 of a step; so have the means,
+    int16.
+    """
+    planes: list[Values] = []
+    others: list[Array] = []
+    nothing = np.empty((2, 2), np.int32)
+    for number, of_plane in enumerate(wanted):
+        if planes:
+            others.append(fourfold_means(planes[-1], of_plane.shape))
+        rows, columns = of_plane.shape
+        means = np.zeros((rows + 2, columns + 4), np.int16)
+        luma, chroma = (*others, nothing, nothing)[:2]
+        network = tables.mean_network(number)
+        code_means(*range_coder, network, means, luma, chroma, number, of_plane)
+        planes.append(means[2:, 2:-2])
+    return planes
+
+
+def fourfold_means(means: Values, shape: tuple[int, ...]) -> Array:
+    """Return four times the means of another plane at the places of one of this shape, (rows + 2,
+    columns + 2) int32, in a frame of the nearest of them."""
+    framed = np.empty((shape[0] + 2, shape[1] + 2), np.int32)
+    inner = framed[1:-1, 1:-1]
+    if means.shape == shape:
+        np.multiply(means, 4, out=inner, dtype=np.int32)
+    else:  # four of them at each place; of those that are not there the nearest
+        rows, columns = (
+            np.minimum(np.arange(2 * here), there - 1)
+            for here, there in zip(shape, means.shape, strict=True)
+        )
+        whole = means[rows[:, np.newaxis], columns].astype(np.int32)
+        np.add(whole[::2, ::2], whole[::2, 1::2], out=inner)
+        inner += whole[1::2, ::2] + whole[1::2, 1::2]
+    framed[0], framed[-1] = framed[1], framed[-2]
+    framed[:, 0], framed[:, -1] = framed[:, 1], framed[:, -2]
+    return framed
 
 
 def _check_end(coder: RangeCoder, layer: int) -> None:

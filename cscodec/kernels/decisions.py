@@ -100,9 +100,17 @@ def decide(
 
 
 @helper
-def code_plain(coder: Coder, bit: Integer) -> Integer:
-    """Code a bit that nothing is known about."""
-    return code_bit(coder.registers, coder.data, coder.decoding, EVEN, bit)
+def code_escape(state: Array, data: Array, decoding: Integer, value: Integer) -> Integer:
+    """Code a number >= 0 in exponential Golomb form, in bits at even odds."""
+    length = bit_length(value + 1) - 1 if value >= 0 else 0
+    reached = 0
+    while reached < 16 and code_bit(state, data, decoding, EVEN, np.int64(reached < length)):
+        reached += 1
+    result = 1
+    for k in range(reached):
+        bit = ((value + 1) >> (reached - 1 - k)) & 1
+        result = 2 * result + code_bit(state, data, decoding, EVEN, bit)
+    return result - 1
 
 
 def _half_octaves(size: int) -> Array:
@@ -114,13 +122,13 @@ def _half_octaves(size: int) -> Array:
     return table
 
 
-_HALF_OCTAVES = _half_octaves(2049)  # ends where the last bin begins
+HALF_OCTAVES = _half_octaves(2049)  # ends where the last bin begins
 
 
 @helper
 def half_octaves(value: Integer) -> Integer:
     """Bin of a number >= 0, at most 23."""
-    return np.int64(_HALF_OCTAVES[min(value, 2048)])
+    return np.int64(HALF_OCTAVES[min(value, 2048)])
 
 
 @helper

@@ -52,8 +52,8 @@ def multiply_rectified(
     """Rectify sums (2 * pairs,) int32, multiply them with weights (pairs, n, 2) int16.
 
     What is between 0 and ``MAX_HIDDEN`` once shifted right stays so, in ``hidden`` (2 * pairs,)
-    int16; ``product`` (n,) int32 gets the offsets (n,) int32 and what weights make of that. n is a
-    multiple of ``BLOCK``, and 2 * pairs of ``LANES``.
+    int16; ``product`` (n,) int32 gets the offsets (n,) int32 and what weights make of that. n and
+    2 * pairs are multiples of ``LANES``; fastest is an n that is one of ``BLOCK``.
     """
     for k in range(len(sums)):
         hidden[k] = min(max(np.int64(sums[k]) >> shift, 0), MAX_HIDDEN)

@@ -14,10 +14,10 @@ import numpy as np
 
 from cscodec.kernels import slots
 from cscodec.kernels.decisions import (
+    EVEN,
     Coder,
-    bit_length,
     clipped,
-    code_plain,
+    code_escape,
     decide,
     magnitude_bin,
     probability_of,
@@ -39,7 +39,7 @@ from cscodec.kernels.predictions import (
     predict,
     signed_at,
 )
-from cscodec.kernels.range_coder import FAILED
+from cscodec.kernels.range_coder import FAILED, code_bit
 from cscodec.kernels.search import Search, best_level, nonzero_level, worth_coding
 from cscodec.kernels.slots import (
     LEVELS,
@@ -346,27 +346,14 @@ def _code_size(
         )
         hint = above_at(network, i - band.first, reached, value.log_odds)
         longer = np.int64(level > reached)
-        if not decide(coder, more, hint, SET_MORE + reached - 1, SET_OTHER + 1, longer):
+        if not decide(coder, more, hint, SET_MORE + reached - 1, SET_OTHER, longer):
             return reached
         reached += 1
-    reached += _code_escape(coder, level - LEVELS)
+    reached += code_escape(coder.registers, coder.data, coder.decoding, level - LEVELS)
     if reached > MAX_VALUE:
         coder.registers[FAILED] = 1
         return MAX_VALUE
     return reached
-
-
-@helper
-def _code_escape(coder: Coder, value: Integer) -> Integer:
-    """Code a number >= 0 in exponential Golomb form, in bits at even odds."""
-    length = bit_length(value + 1) - 1 if value >= 0 else 0
-    reached = 0
-    while reached < 16 and code_plain(coder, np.int64(reached < length)):
-        reached += 1
-    result = 1
-    for k in range(reached):
-        result = 2 * result + code_plain(coder, ((value + 1) >> (reached - 1 - k)) & 1)
-    return result - 1
 
 
 @helper
@@ -378,7 +365,7 @@ def _code_sign(
     i = value.i
     negative: Integer = np.int64(value.wanted < 0)
     if i >= SIGNED:
-        return code_plain(coder, negative)
+        return code_bit(coder.registers, coder.data, coder.decoding, EVEN, negative)
     contexts = (
         slot(slots.SIGN_A, (i, 16 + clipped((value.signed + 512) >> 10, 16))),
         slot(slots.SIGN_B, (i, sign_class(patch.west[i]), sign_class(patch.north[i]))),
@@ -388,4 +375,4 @@ def _code_sign(
         ),
     )
     hint = clipped(-(value.signed >> 4) * min(level, 2), LOGIT_LIMIT)
-    return decide(coder, contexts, hint, SET_SIGN + i, SET_OTHER + 2, negative)
+    return decide(coder, contexts, hint, SET_SIGN + i, SET_OTHER + 1, negative)

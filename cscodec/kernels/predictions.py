@@ -24,8 +24,9 @@ from cscodec.kernels.declaration import (
     int32,
     int64,
 )
-from cscodec.kernels.intrinsics import add_rows, add_scaled, lowest_bit, multiply_rectified
+from cscodec.kernels.intrinsics import add_rows, add_scaled, lowest_bit
 from cscodec.kernels.mixing import LOGIT_LIMIT
+from cscodec.kernels.rectified import finish
 from cscodec.layout import (
     LOG_ONE,
     LUMA,
@@ -167,22 +168,7 @@ def predict(
         network.factors,
         (count + 1) & -2,
     )
-    multiply_rectified(
-        network.first,
-        4,
-        network.first_rectified,
-        network.hidden,
-        network.hidden_offsets,
-        network.second,
-    )
-    multiply_rectified(
-        network.second,
-        10,
-        network.second_rectified,
-        network.outputs,
-        network.output_offsets,
-        network.sums,
-    )
+    finish(network, 4)
 
 
 @helper

@@ -48,16 +48,6 @@ SIGN_C = _slots.group(64, 3, 3)  # measurement, sign of the other chroma plane, 
 FLAG_A = _slots.group(NUM_BANDS, BINS)  # band, sum of magnitudes
 FLAG_B = _slots.group(NUM_BANDS, 5, BINS)  # band, non-zeros of the band before, largest magnitude
 FLAG_C = _slots.group(NUM_BANDS, 9, 3)  # band, other planes, non-zeros so far
-MEAN_ZERO_A = _slots.group(16, 12)  # activity, residuals nearby
-MEAN_ZERO_B = _slots.group(16, 9, 2)  # activity, difference of predictors, rounding
-MEAN_ZERO_C = _slots.group(64)  # residuals nearby
-MEAN_SIGN_A = _slots.group(9, 3, 3)  # difference of predictors, signs of residuals W, N
-MEAN_SIGN_B = _slots.group(8, 9)  # rounding, difference of predictors
-MEAN_SIZE_A = _slots.group(16, 16)  # length, activity
-MEAN_SIZE_B = _slots.group(16, 12)  # length, residuals nearby
-MEAN_SIZE_C = _slots.group(16, 5)  # length, |difference of predictors|
-MEAN_BITS_A = _slots.group(16, 2, 2)  # length, position, the bit before
-MEAN_BITS_B = _slots.group(16, 2, 16)  # length, position, activity
 NUM_SLOTS = _slots.used
 
 # First set of weights: by what is decided, and again by how large the value may be.
@@ -67,12 +57,10 @@ SET_ONE = _sets.take(64)
 SET_MORE = _sets.take(LEVELS)
 SET_SIGN = _sets.take(SIGNED)
 SET_FLAG = _sets.take(NUM_BANDS)
-SET_MEAN = _sets.take(20)
 SET_ZERO_BIN = _sets.take(BINS)
 SET_ONE_BIN = _sets.take(BINS)
 SET_FLAG_BIN = _sets.take(BINS)
-SET_MEAN_BIN = _sets.take(16)
-SET_OTHER = _sets.take(3)
+SET_OTHER = _sets.take(2)
 NUM_SETS = _sets.used
 
 

@@ -12,7 +12,15 @@ from collections.abc import Callable
 import numpy as np
 
 from cscodec.arrays import Array, Float32Array
-from cscodec.layout import CONSTANT_HIDDEN, LOG_ONE, MAX_HIDDEN, NUM_LEVELS
+from cscodec.layout import LOG_ONE, NUM_LEVELS
+from cscodec.learning.descent import descend
+from cscodec.learning.perceptron import (
+    HIDDEN_CONSTANT,
+    MOST_WEIGHT,
+    WEIGHT_ONE,
+    hidden_values,
+    where_free,
+)
 
 Parameters = dict[str, Array]
 
@@ -20,30 +28,22 @@ _BATCH = 2048  # patches, at most
 _BATCHES = 8  # that a small set makes, at least
 _PASSES = 6  # over all patches
 _MORE_PASSES, _FEW_ITERATIONS = 8, 4000  # while they make no more iterations than these
-_RATE = 1e-2  # of learning, at its height
-_MEMORY, _SQUARES_MEMORY = 0.9, 0.99  # of Adam
-_DECAY = 0.1  # of weights, as a share of the rate
-_WARM_UP = 0.1  # of the iterations
 #: Inputs of a patch that are not zero, on average: those that a shorter training, a pilot, gives
 #: the largest weights. Others take time, and what is learned of them is learned by chance.
 _MOST_INPUTS = 24
 _PILOT = 0.15
 
 #: What the coder's integers can hold.
-_HIDDEN_ONE = 128
 _ONES = {
     "inputs": 128,
-    "offsets": 1024,
-    "hidden": 1024,
-    "outputs": 1024,
+    "offsets": WEIGHT_ONE,
+    "hidden": WEIGHT_ONE,
+    "outputs": WEIGHT_ONE,
     "own": 8192,
     "above": (256, 4096),
 }
-_MOST_WEIGHT, _MOST_INPUT_WEIGHT = 4095 / 1024, 127 / 128
-_MOST_HIDDEN = MAX_HIDDEN / _HIDDEN_ONE
-#: What the last row of each matrix multiplies.
-_INPUT_CONSTANT = 4.0
-_HIDDEN_CONSTANT = CONSTANT_HIDDEN / _HIDDEN_ONE
+_MOST_INPUT_WEIGHT = 127 / 128
+_INPUT_CONSTANT = 4.0  # what the last row of their weights multiplies
 
 _MOST_LOG_ODDS = 6.0  # of a measurement that is always, or never, zero
 _MOST_SIGNED = 2  # a magnitude says this much of the certainty of its sign
@@ -129,7 +129,7 @@ def initial_parameters(
     present = np.count_nonzero(own, axis=0)
     odds = (present + np.exp(-_MOST_LOG_ODDS)) / (len(own) - present + 1)
     log_odds = np.clip(np.log(odds), -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
-    parameters["outputs"][-1, :num_own] = log_odds / _HIDDEN_CONSTANT
+    parameters["outputs"][-1, :num_own] = log_odds / HIDDEN_CONSTANT
     parameters["above"][1] = 0.5
     return parameters
 
@@ -144,7 +144,7 @@ def _trained(
     effort: float,
     report: Callable[[float], None] = lambda _: None,
 ) -> Parameters:
-    """Adam, with one cycle of its rate, up and down along cosines, which hides its slow start."""
+    """Return a network that has learned."""
     parameters = initial_parameters(len(columns) * (1 + signed), own, signed, widths)
     if not own.any():
         return parameters
@@ -152,26 +152,23 @@ def _trained(
         weights = parameters[name][:-1]
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
     flat = parameters["flat"]
-    held = flat[: -parameters["above"].size]  # what the coder has room for
     input_weights = parameters["inputs"][:-1]
-    mean, square = np.zeros_like(flat), np.zeros_like(flat)
     batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
     few = min(_MORE_PASSES * len(own) // batch, _FEW_ITERATIONS)
     iterations = int(effort * max(_PASSES * len(own) // batch, few))
-    for done in range(iterations):
+
+    def gradient(done: int) -> Array:
         patches = generator.integers(len(own), size=batch)
         turn = np.int8(1 - done % 2 * 2)  # negatives of pictures are as likely as pictures
         inputs = network_inputs(turn * values[patches][:, columns], signed)
-        _, gradient = loss_and_gradient(parameters, inputs, turn * own[patches])
-        mean += (1 - _MEMORY) * (gradient - mean)
-        square += (1 - _SQUARES_MEMORY) * (gradient * gradient - square)
-        cycle = np.interp((done + 0.5) / iterations, (0, _WARM_UP, 1), (0, np.pi, 2 * np.pi))
-        rate = np.float32(_RATE * (1 - np.cos(cycle)) / 2)
-        held *= 1 - _DECAY * rate
-        flat -= rate * mean / (np.sqrt(square) + 1e-8)
-        np.clip(flat, -_MOST_WEIGHT, _MOST_WEIGHT, out=flat)
+        return loss_and_gradient(parameters, inputs, turn * own[patches])[1]
+
+    def hold() -> None:
+        np.clip(flat, -MOST_WEIGHT, MOST_WEIGHT, out=flat)
         np.clip(input_weights, -_MOST_INPUT_WEIGHT, _MOST_INPUT_WEIGHT, out=input_weights)
-        report((done + 1) / iterations)
+
+    decaying = flat.size - parameters["above"].size
+    descend(flat, gradient, iterations, decaying=decaying, hold=hold, report=report)
     return parameters
 
 
@@ -189,30 +186,19 @@ def network_inputs(values: Array, signed: bool) -> Float32Array:
 
 def loss_and_gradient(parameters: Parameters, inputs: Array, own: Array) -> tuple[float, Array]:
     """Nats of each patch on average, and their gradient in the order of the parameters."""
-    first = _hidden(inputs @ parameters["inputs"])
-    second = _hidden(first @ parameters["hidden"])
+    first = hidden_values(inputs @ parameters["inputs"])
+    second = hidden_values(first @ parameters["hidden"])
     outputs = second @ parameters["outputs"]
     num_own = own.shape[1]
     sizes = np.abs(_LOGARITHMS[own.view(np.uint8)])
     outputs[:, :num_own] += sizes @ np.triu(parameters["own"], 1)
     loss, by_outputs, by_above = _head(parameters, outputs, own)
-    by_second = _where_free(second, by_outputs @ parameters["outputs"].T)
-    by_first = _where_free(first, by_second @ parameters["hidden"].T)
+    by_second = where_free(second, by_outputs @ parameters["outputs"].T)
+    by_first = where_free(first, by_second @ parameters["hidden"].T)
     products = [inputs.T @ by_first, first.T @ by_second, second.T @ by_outputs]
     by_own = np.triu(sizes.T @ by_outputs[:, :num_own], 1)
     gradient = np.concatenate([part.ravel() for part in (*products, by_own, by_above)])
     return loss / len(own), gradient / len(own)
-
-
-def _hidden(sums: Array) -> Array:
-    """Hidden values, (patches, width + 1), and their constant."""
-    constant = np.full((len(sums), 1), _HIDDEN_CONSTANT, sums.dtype)
-    return np.concatenate([np.clip(sums, 0, _MOST_HIDDEN), constant], axis=1)
-
-
-def _where_free(hidden: Array, by_hidden: Array) -> Array:
-    """Gradients by sums, from those by hidden values, which do not follow them beyond limits."""
-    return (by_hidden * ((hidden > 0) & (hidden < _MOST_HIDDEN)))[:, :-1]
 
 
 def _head(parameters: Parameters, outputs: Array, own: Array) -> tuple[float, Array, Array]:

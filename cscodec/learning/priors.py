@@ -1,8 +1,8 @@
 """The entropy coder's tables, learned from pictures: predictions first, then adaptive states.
 
-Networks and predictors of means are fitted to what a decoder knows when it meets a measurement. The
-states of contexts and the mixing weights follow from those that the coder itself reaches on
-training pictures, at steps over the whole useful range.
+Networks are fitted to what a decoder knows when it meets a measurement. The states of contexts and
+the mixing weights follow from those that the coder itself reaches on training pictures, at steps
+over the whole useful range.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from cscodec.layout import (
     LAYERS,
     LUMA,
     MEAN_CLIP,
+    MEAN_INPUTS,
     NEIGHBOURS,
     NUM_CAUSAL,
     NUM_LAYERS,
@@ -41,6 +42,7 @@ from cscodec.layout import (
     VALUE_CLIP,
     WIDTHS,
 )
+from cscodec.learning.means import fit_means, known_of_means
 from cscodec.learning.networks import fit_network
 from cscodec.model import Model
 from cscodec.parallel import parallel_map
@@ -51,7 +53,7 @@ _SPREAD = 0.05  # of a slot's chance between pictures: of p (1 - p), roughly
 _NOTHING_KNOWN = 1 / 1.6  # the spread at which a slot that has seen nothing begins
 _RATE_WEIGHT = 0.05  # of the search, between those of the tunes
 # What a network is fitted to, at most, on average.
-_NETWORK_PATCHES, _NETWORK_BYTES = 1 << 22, 3 << 29
+_NETWORK_PATCHES, _NETWORK_BYTES, _NETWORK_MEANS = 1 << 22, 3 << 29, 1 << 23
 
 
 def train_tables(
@@ -89,9 +91,6 @@ def train_tables(
     ]
     report(0.1)
     tables = {name: array.copy() for name, array in neutral_tables().as_mapping().items()}
-    for plane in range(max(map(len, measured), default=0)):
-        of_plane = [planes[plane] for planes in measured if len(planes) > plane]
-        tables["mean_predictors"][plane] = _fit_mean(of_plane)
     _fit_networks(tables, measured, generator, workers, lambda share: report(0.1 + 0.7 * share))
     train_states(tables, measured, generator, lambda share: report(0.8 + 0.2 * share))
     return tables
@@ -121,7 +120,7 @@ def train_states(
     Parameters
     ----------
     tables : dict of ndarray
-        Networks and predictors are used; slots, counts and weights are filled in.
+        Networks are used; slots, counts and weights are filled in.
     pictures : sequence of sequence of ndarray
         Measurements of the planes of each, in units of their steps where the mean's is 1.
     generator : numpy.random.Generator
@@ -222,21 +221,29 @@ def _fit_networks(
     ]
     jobs = [
         (plane, layer, np.random.default_rng(generator.integers(1 << 63)))
-        for plane, layer in itertools.product(range(NUM_PLANES), range(1, NUM_LAYERS))
+        for plane, layer in itertools.product(range(NUM_PLANES), range(NUM_LAYERS))
     ]
 
     def fit(job: tuple[int, int, np.random.Generator]) -> dict[str, Array]:
         plane, layer, own_generator = job
+        if layer == 0:
+            seen = [(planes[: plane + 1], step) for planes, step in chosen if len(planes) > plane]
+            means = _sampled_means(seen, own_generator)
+            weights = {} if means is None else fit_means(*means, own_generator)._asdict()
+            return {f"mean_{name}": array for name, array in weights.items()}
         of_plane = [values[: plane + 1] for values in coded if len(values) > plane]
         known = _sampled(of_plane, layer, own_generator)
         if known is None:
             return {}
-        return fit_network(*known, LAYERS[layer] < SIGNED, WIDTHS[layer - 1], own_generator)
+        signed = LAYERS[layer] < SIGNED
+        fitted = fit_network(*known, signed, WIDTHS[layer - 1], own_generator)
+        return {f"{name}_{layer}": array for name, array in fitted.items()}
 
-    fitted = parallel_map(fit, jobs, workers)
-    for done, ((plane, layer, _), weights) in enumerate(zip(jobs, fitted, strict=True)):
-        for name, array in weights.items():
-            tables[f"{name}_{layer}"][plane] = array
+    for done, ((plane, _, _), fitted) in enumerate(
+        zip(jobs, parallel_map(fit, jobs, workers), strict=True)
+    ):
+        for name, array in fitted.items():
+            tables[name][plane] = array
         report((done + 1) / len(jobs))
 
 
@@ -259,6 +266,30 @@ def _sampled(
         known[rows] = known_before(planes, layer)[places]
         own[rows] = np.clip(planes[-1][places][:, first:last], -VALUE_CLIP, VALUE_CLIP)
     return known, own
+
+
+def _sampled_means(
+    pictures: Sequence[tuple[Sequence[Float32Array], float]], generator: np.random.Generator
+) -> tuple[Array, Array, Array, Array] | None:
+    """What is known of some means of the last plane of pictures, each at a step, as
+    :func:`known_of_means` returns it, and these means."""
+    total = sum(planes[-1][..., 0].size for planes, _ in pictures)
+    if total == 0:
+        return None
+    chosen = [
+        generator.random(planes[-1].shape[:2]) < _NETWORK_MEANS / total for planes, _ in pictures
+    ]
+    ends = np.cumsum([np.count_nonzero(places) for places in chosen])
+    known = np.empty((ends[-1], MEAN_INPUTS[len(pictures[0][0]) - 1]), np.int16)
+    middles, spreads, sampled = (
+        np.empty(ends[-1], kind) for kind in (np.int32, np.uint8, np.int16)
+    )
+    for (planes, step), places, start, end in zip(pictures, chosen, [0, *ends], ends, strict=False):
+        means = [np.rint(plane[..., 0] / step).astype(np.int16) for plane in planes]
+        arrays = (*known_of_means(means), means[-1])
+        for whole, part in zip((known, middles, spreads, sampled), arrays, strict=True):
+            whole[start:end] = part[places]
+    return known, middles, spreads, sampled
 
 
 def known_before(planes: Sequence[Values], layer: int) -> Array:
@@ -297,38 +328,3 @@ def known_before(planes: Sequence[Values], layer: int) -> Array:
     for source, (other, end) in others.items():
         known[:, :, source, 1:end] = np.clip(other[..., 1:end], -VALUE_CLIP, VALUE_CLIP)
     return known.reshape(rows, columns, -1)
-
-
-def _fit_mean(planes: Sequence[Float32Array]) -> Array:
-    """Weights of W, NW, NE, WW, NN and NNE, all less N, in 1/4096."""
-    products: Array = np.zeros((6, 6))
-    targets: Array = np.zeros(6)
-    for plane in planes:
-        means = plane[..., 0].astype(np.float64)
-        if min(means.shape) < 4:
-            continue
-        here, north = means[2:, 2:-1], means[1:-1, 2:-1]
-        around = (
-            means[2:, 1:-2],
-            means[1:-1, 1:-2],
-            means[1:-1, 3:],
-            means[2:, :-3],
-            means[:-2, 2:-1],
-            means[:-2, 3:],
-        )
-        features = np.stack([other - north for other in around], axis=-1).reshape(-1, 6)
-        weight = 1 / (np.abs(features).mean(axis=1) + 16)
-        features *= weight[:, None]
-        products += features.T @ features
-        targets += features.T @ ((here - north).ravel() * weight)
-    return _int16(_ridge(products, targets, 1e-6) * 4096)
-
-
-def _ridge(products: Array, targets: Array, strength: float) -> Array:
-    size = len(products)  # 0 where flat pictures have left nothing to fit
-    ridge = strength * np.trace(products) / max(size, 1) + 1e-12
-    return np.linalg.solve(products + ridge * np.eye(size), targets)
-
-
-def _int16(values: Array) -> Array:
-    return np.clip(np.rint(values), -32768, 32767).astype(np.int16)
