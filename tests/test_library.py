@@ -105,7 +105,7 @@ def test_sources_are_all_that_kernels_are_made_of(tmp_path: Path) -> None:
     text = source.read_bytes()
     source.write_bytes(text.replace(b"\n", b"\r\n"))
     assert digest() == before
-    source.write_bytes(text.replace(b"16 * north", b"17 * north"))
+    source.write_bytes(text.replace(b"128 * both", b"129 * both"))
     assert digest() != before
     source.write_bytes(text)
     layout = copy / "layout.py"
