@@ -227,13 +227,12 @@ def fourfold_means(means: Values, shape: tuple[int, ...]) -> Array:
     if means.shape == shape:
         np.multiply(means, 4, out=inner, dtype=np.int32)
     else:  # four of them at each place; of those that are not there the nearest
-        rows, columns = (
-            np.minimum(np.arange(2 * here), there - 1)
-            for here, there in zip(shape, means.shape, strict=True)
-        )
-        whole = means[rows[:, np.newaxis], columns].astype(np.int32)
-        np.add(whole[::2, ::2], whole[::2, 1::2], out=inner)
-        inner += whole[1::2, ::2] + whole[1::2, 1::2]
+        if means.shape != (2 * shape[0], 2 * shape[1]):
+            missing = (2 * here - there for here, there in zip(shape, means.shape, strict=True))
+            means = np.pad(means, [(0, more) for more in missing], mode="edge")
+        np.add(means[::2, ::2], means[::2, 1::2], out=inner, dtype=np.int32)
+        inner += means[1::2, ::2]
+        inner += means[1::2, 1::2]
     framed[0], framed[-1] = framed[1], framed[-2]
     framed[:, 0], framed[:, -1] = framed[:, 1], framed[:, -2]
     return framed

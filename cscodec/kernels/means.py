@@ -177,20 +177,27 @@ def _frame_above(means: Array, c: Integer) -> None:
 
 
 @helper
+def _at(means: Array, row: Integer, column: Integer) -> Integer:
+    """Return a mean; places are unsigned, so that none is counted from the end."""
+    inline_here()
+    return np.int64(means[np.uint64(row), np.uint64(column)])
+
+
+@helper
 def _look_around(known: Array, means: Array, r: Integer, c: Integer) -> Integer:
     """Fill in what is known from the plane's own means; returns how much they differ, a bin."""
     inline_here()
     row, column = r + 2, c + 2
-    west, north = np.int64(means[row, column - 1]), np.int64(means[row - 1, column])
-    north_west = np.int64(means[row - 1, column - 1])
+    west, north = _at(means, row, column - 1), _at(means, row - 1, column)
+    north_west = _at(means, row - 1, column - 1)
     near = abs(west - north_west) + abs(north - north_west)
-    near += abs(north - np.int64(means[row - 1, column + 1]))
-    far = abs(west - np.int64(means[row, column - 2]))
-    far += abs(north - np.int64(means[row - 2, column]))
+    near += abs(north - _at(means, row - 1, column + 1))
+    far = abs(west - _at(means, row, column - 2))
+    far += abs(north - _at(means, row - 2, column))
     spread = half_octaves(2 * near + far + 3)
     factor = PER_SPREAD[spread]
     for k in range(NUM_AROUND):
-        distance = 2 * np.int64(means[row + _DOWN[k], column + _RIGHT[k]]) - west - north
+        distance = 2 * _at(means, row + _DOWN[k], column + _RIGHT[k]) - west - north
         known[k] = MEAN_MIDDLE + clipped((distance * factor) >> 10, MEAN_MIDDLE - 1)
     known[NUM_AROUND] = MEAN_MIDDLE + 64 * (spread - 12)
     known[NUM_AROUND + 1] = MEAN_MIDDLE + 512 * np.int64(r == 0)
@@ -204,14 +211,14 @@ def _look_at_other(known: Array, start: Integer, means: Array, r: Integer, c: In
     """Fill in what is known from another plane: how the means around differ from the one here."""
     inline_here()
     row, column = r + 1, c + 1
-    here = np.int64(means[row, column])
+    here = _at(means, row, column)
     total: Integer = 0
     for k in range(NUM_OTHERS):
-        total += abs(np.int64(means[row + _OTHER_DOWN[k], column + _OTHER_RIGHT[k]]) - here)
+        total += abs(_at(means, row + _OTHER_DOWN[k], column + _OTHER_RIGHT[k]) - here)
     spread = half_octaves((total >> 3) + 3)
     factor = PER_SPREAD[spread]
     for k in range(NUM_OTHERS):
-        distance = np.int64(means[row + _OTHER_DOWN[k], column + _OTHER_RIGHT[k]]) - here
+        distance = _at(means, row + _OTHER_DOWN[k], column + _OTHER_RIGHT[k]) - here
         known[start + k] = MEAN_MIDDLE + clipped((distance * factor) >> 11, MEAN_MIDDLE - 1)
     known[start + NUM_OTHERS] = MEAN_MIDDLE + 64 * (spread - 12)
 
@@ -231,7 +238,7 @@ def _expect(
         network.first,
     )
     finish(network, 10)
-    both = np.int64(means[r + 2, c + 1]) + np.int64(means[r + 1, c + 2])
+    both = _at(means, r + 2, c + 1) + _at(means, r + 1, c + 2)
     place = 128 * both + ((np.int64(network.sums[0]) * SPREAD[spread]) >> 17)
     scale = (np.int64(network.sums[1]) >> 14) + 4 * (spread - 5) + FIRST_SCALE
     scale = min(max(scale, 0), NUM_SCALES - 1)
