@@ -142,20 +142,27 @@ def add_rows(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 @_code()
-def multiply_rectified(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def rectify(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     wide, narrow = ir.VectorType(_INT32, LANES), ir.VectorType(_INT16, LANES)
-    pairs = ir.VectorType(_INT16, 2 * LANES)
-    sums, hidden, weights, offsets, product = _arrays(context, builder, signature, arguments)
+    sums, hidden = _arrays(context, builder, signature, arguments)
     shift = _splat(builder, builder.trunc(arguments[1], _INT32), LANES)
-    terms = builder.extract_value(sums.shape, 0)
-    width = builder.extract_value(product.shape, 0)
-
     least, most = wide([0] * LANES), wide([MAX_HIDDEN] * LANES)
+    terms = builder.extract_value(sums.shape, 0)
     with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(LANES)) as (k, _):
         value = builder.load(_vector_at(builder, sums, k, wide), align=4)
         value = _clamped(builder, builder.ashr(value, shift), least, most)
         target = _vector_at(builder, hidden, k, narrow)
         builder.store(builder.trunc(value, narrow), target, align=2)
+    return context.get_dummy_value()
+
+
+@_code()
+def multiply_pairs(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    wide = ir.VectorType(_INT32, LANES)
+    pairs = ir.VectorType(_INT16, 2 * LANES)
+    hidden, weights, offsets, product = _arrays(context, builder, signature, arguments)
+    terms = builder.extract_value(hidden.shape, 0)
+    width = builder.extract_value(product.shape, 0)
 
     def make(first: Any, end: Any, block: int) -> None:
         """Make products from ``first`` to ``end``, so many at once."""

@@ -44,7 +44,8 @@ from cscodec.kernels.intrinsics import (
     add_scaled,
     count_bits,
     lowest_bit,
-    multiply_rectified,
+    multiply_pairs,
+    rectify,
 )
 from cscodec.kernels.lapping import turn_row
 from cscodec.kernels.library import PREFIX, SUFFIX
@@ -95,15 +96,22 @@ def run_add_rows(
 
 
 @kernel
-def run_multiply_rectified(
+def run_rectify(
     sums: Annotated[Array, int32[f"{LANES} * eights"]],
     shift: Integer,
     hidden: Annotated[Array, int16[f"{LANES} * eights"].out],
+) -> None:
+    rectify(sums, shift, hidden)
+
+
+@kernel
+def run_multiply_pairs(
+    hidden: Annotated[Array, int16[f"{LANES} * eights"]],
     weights: Annotated[Array, int16["pairs", f"{LANES} * lanes", 2]],
     offsets: Annotated[Array, int32[f"{LANES} * lanes"]],
     product: Annotated[Array, int32[f"{LANES} * lanes"].out],
 ) -> None:
-    multiply_rectified(sums, shift, hidden, weights, offsets, product)
+    multiply_pairs(hidden, weights, offsets, product)
 
 
 @kernel

@@ -69,11 +69,15 @@ def with_room_for_means(network: MeanNetwork) -> MeanNetwork:
 
 
 def _room(inputs: Array, hidden: Array, outputs: Array) -> dict[str, Array]:
-    room = {"sums": np.empty(outputs.shape[1], np.int32)}
-    for name, matrix in (("known", inputs), ("first", hidden), ("second", outputs)):
-        room[name] = np.zeros(2 * len(matrix), np.int32)  # what is not known stays zero
-        room[f"{name}_rectified"] = np.empty(2 * len(matrix), np.int16)
-    return room
+    first, second = 2 * len(hidden), 2 * len(outputs)
+    return {
+        "known": np.zeros(2 * len(inputs), np.int16),  # what is not known stays zero
+        "first": np.empty(first, np.int32),
+        "first_rectified": np.empty(first, np.int16),
+        "second": np.empty(second, np.int32),
+        "second_rectified": np.empty(second, np.int16),
+        "sums": np.empty(outputs.shape[1], np.int32),
+    }
 
 
 def neutral_mean_weights() -> MeanWeights:

@@ -46,17 +46,22 @@ def add_rows(
 
 
 @intrinsic
-def multiply_rectified(
-    sums: Array, shift: Integer, hidden: Array, weights: Array, offsets: Array, product: Array
-) -> None:
-    """Rectify sums (2 * pairs,) int32, multiply them with weights (pairs, n, 2) int16.
+def rectify(sums: Array, shift: Integer, hidden: Array) -> None:
+    """Shift sums (n,) int32 right, and keep what is between 0 and ``MAX_HIDDEN``.
 
-    What is between 0 and ``MAX_HIDDEN`` once shifted right stays so, in ``hidden`` (2 * pairs,)
-    int16; ``product`` (n,) int32 gets the offsets (n,) int32 and what weights make of that. n and
-    2 * pairs are multiples of ``LANES``; fastest is an n that is one of ``BLOCK``.
+    ``hidden`` (n,) int16 gets that; n is a multiple of ``LANES``.
     """
     for k in range(len(sums)):
         hidden[k] = min(max(np.int64(sums[k]) >> shift, 0), MAX_HIDDEN)
+
+
+@intrinsic
+def multiply_pairs(hidden: Array, weights: Array, offsets: Array, product: Array) -> None:
+    """Multiply ``hidden`` (2 * pairs,) int16 with weights (pairs, n, 2) int16.
+
+    ``product`` (n,) int32 gets the offsets (n,) int32 and that. n is a multiple of ``LANES``;
+    fastest is one of ``BLOCK``.
+    """
     for i in range(len(product)):
         total = np.int64(offsets[i])
         for k in range(len(hidden)):

@@ -24,7 +24,7 @@ from cscodec.kernels.declaration import (
     kernel,
     uint8,
 )
-from cscodec.kernels.intrinsics import LANES, multiply_rectified
+from cscodec.kernels.intrinsics import LANES, multiply_pairs
 from cscodec.kernels.mixing import LOGIT_LIMIT, MIN_PROBABILITY, SQUASH
 from cscodec.kernels.range_coder import (
     FAILED,
@@ -61,7 +61,7 @@ class MeanNetwork(NamedTuple):
         rectified sums. Outputs are the place and the scale.
     input_offsets, hidden_offsets, output_offsets
         What is always added.
-    known, known_rectified, first, first_rectified, second, second_rectified, sums
+    known, first, first_rectified, second, second_rectified, sums
         Room.
     """
 
@@ -71,8 +71,7 @@ class MeanNetwork(NamedTuple):
     hidden_offsets: Annotated[Array, int32["32 * second_blocks"]]
     outputs: Annotated[Array, int16["16 * second_blocks", LANES, 2]]
     output_offsets: Annotated[Array, int32[LANES]]
-    known: Annotated[Array, int32["8 * inputs"].out]
-    known_rectified: Annotated[Array, int16["8 * inputs"].out]
+    known: Annotated[Array, int16["8 * inputs"].out]
     first: Annotated[Array, int32["32 * first_blocks"].out]
     first_rectified: Annotated[Array, int16["32 * first_blocks"].out]
     second: Annotated[Array, int32["32 * second_blocks"].out]
@@ -229,14 +228,7 @@ def _expect(
 ) -> _Expected:
     """Let the network say where a mean will be."""
     inline_here()
-    multiply_rectified(
-        network.known,
-        0,
-        network.known_rectified,
-        network.inputs,
-        network.input_offsets,
-        network.first,
-    )
+    multiply_pairs(network.known, network.inputs, network.input_offsets, network.first)
     finish(network, 10)
     both = _at(means, r + 2, c + 1) + _at(means, r + 1, c + 2)
     place = 128 * both + ((np.int64(network.sums[0]) * SPREAD[spread]) >> 17)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cscodec.kernels.declaration import Integer, helper, inline_here
-from cscodec.kernels.intrinsics import multiply_rectified
+from cscodec.kernels.intrinsics import multiply_pairs, rectify
 
 
 @helper
@@ -16,19 +16,7 @@ def finish(network: Any, shift: Integer) -> None:
     the first sums are shifted right by ``shift`` when they are rectified.
     """
     inline_here()
-    multiply_rectified(
-        network.first,
-        shift,
-        network.first_rectified,
-        network.hidden,
-        network.hidden_offsets,
-        network.second,
-    )
-    multiply_rectified(
-        network.second,
-        10,
-        network.second_rectified,
-        network.outputs,
-        network.output_offsets,
-        network.sums,
-    )
+    rectify(network.first, shift, network.first_rectified)
+    multiply_pairs(network.first_rectified, network.hidden, network.hidden_offsets, network.second)
+    rectify(network.second, 10, network.second_rectified)
+    multiply_pairs(network.second_rectified, network.outputs, network.output_offsets, network.sums)
