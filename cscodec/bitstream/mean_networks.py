@@ -7,7 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from cscodec.arrays import Array
-from cscodec.bitstream.networks import TableKind, in_blocks, in_pairs, largest_sums
+from cscodec.bitstream.networks import (
+    TableKind,
+    in_blocks,
+    in_pairs,
+    largest_sums,
+    room_for_sums,
+)
 from cscodec.kernels.intrinsics import LANES
 from cscodec.kernels.means import MeanNetwork
 from cscodec.layout import AROUND_MEAN, MEAN_INPUTS, MEAN_MIDDLE, MEAN_WIDTHS
@@ -48,8 +54,9 @@ def largest_mean_sum(weights: MeanWeights) -> int:
 def mean_network(weights: MeanWeights, plane: int) -> MeanNetwork:
     """Lay the weights of a plane out for the kernel, with room to work in."""
     rows = np.concatenate([weights.inputs[: MEAN_INPUTS[plane]], weights.inputs[-1:]])
-    inputs, offsets = in_pairs(in_blocks(rows), -(-MEAN_INPUTS[plane] // LANES) * LANES)
-    offsets -= MEAN_MIDDLE * in_blocks(rows)[:-1].sum(axis=0, dtype=np.int32)
+    rows = in_blocks(rows)
+    inputs, offsets = in_pairs(rows, -(-MEAN_INPUTS[plane] // LANES) * LANES)
+    offsets -= MEAN_MIDDLE * rows[:-1].sum(axis=0, dtype=np.int32)
     hidden, hidden_offsets = in_pairs(in_blocks(weights.hidden), offsets.size)
     outputs, output_offsets = in_pairs(in_blocks(weights.outputs, LANES), hidden_offsets.size)
     return MeanNetwork(
@@ -59,25 +66,19 @@ def mean_network(weights: MeanWeights, plane: int) -> MeanNetwork:
         hidden_offsets=hidden_offsets,
         outputs=outputs,
         output_offsets=output_offsets,
-        **_room(inputs, hidden, outputs),
+        **_room(len(inputs), offsets.size, hidden_offsets.size, output_offsets.size),
     )
 
 
 def with_room_for_means(network: MeanNetwork) -> MeanNetwork:
     """Give a network room of its own to work in."""
-    return network._replace(**_room(network.inputs, network.hidden, network.outputs))
+    sizes = len(network.first), len(network.second), len(network.sums)
+    return network._replace(**_room(len(network.inputs), *sizes))
 
 
-def _room(inputs: Array, hidden: Array, outputs: Array) -> dict[str, Array]:
-    first, second = 2 * len(hidden), 2 * len(outputs)
-    return {
-        "known": np.zeros(2 * len(inputs), np.int16),  # what is not known stays zero
-        "first": np.empty(first, np.int32),
-        "first_rectified": np.empty(first, np.int16),
-        "second": np.empty(second, np.int32),
-        "second_rectified": np.empty(second, np.int16),
-        "sums": np.empty(outputs.shape[1], np.int32),
-    }
+def _room(pairs: int, first: int, second: int, outputs: int) -> dict[str, Array]:
+    known = np.zeros(2 * pairs, np.int16)  # what is not known stays zero
+    return room_for_sums(first, second, outputs) | {"known": known}
 
 
 def neutral_mean_weights() -> MeanWeights:

@@ -131,15 +131,21 @@ def with_room(network: Network) -> Network:
 
 
 def _room(first: int, second: int, outputs: int) -> dict[str, Array]:
-    return {
+    return room_for_sums(first, second, outputs) | {
         "rows": np.empty(NUM_ROWS, np.int64),
         "factors": np.empty(NUM_ROWS, np.int64),
+        "magnitudes": np.empty(NUM_MEASUREMENTS, np.int32),
+    }
+
+
+def room_for_sums(first: int, second: int, outputs: int) -> dict[str, Array]:
+    """Return room for the sums of a network of two layers, by the names that kernels have."""
+    return {
         "first": np.empty(first, np.int32),
         "second": np.empty(second, np.int32),
         "first_rectified": np.empty(first, np.int16),
         "second_rectified": np.empty(second, np.int16),
         "sums": np.empty(outputs, np.int32),
-        "magnitudes": np.empty(NUM_MEASUREMENTS, np.int32),
     }
 
 
