@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cscodec.arrays import Float32Array, Pixels
-from cscodec.bitstream.container import TILE_SIZE, Container
+from cscodec.bitstream.container import Container
 from cscodec.bitstream.tiles import Values, decode_means, decode_tile
 from cscodec.choices import Decoder
 from cscodec.errors import LimitExceededError
@@ -80,7 +80,9 @@ class DecodingJob:
         self.filters = filters_of_file(model.filters, parts.header)
         self.restoration = restoration
         self.workers = workers
-        self.tile_size = TILE_SIZE // restoration.reduction
+        self.tile_height, self.tile_width = (
+            side // restoration.reduction for side in parts.header.tile_shape
+        )
         # Restored at once, side by side: tiles that have the pixels of one, if they are smaller.
         self.group_size = restoration.reduction**2
         self.width, self.height = (
@@ -103,9 +105,9 @@ class DecodingJob:
             All of it by default. In pixels of the result: of a reduced picture, if it is.
         """
         x, y, width, height = box or (0, 0, self.width, self.height)
-        size = self.tile_size
-        rows = range(y // size, (y + height - 1) // size + 1)
-        columns = range(x // size, (x + width - 1) // size + 1)
+        high, wide = self.tile_height, self.tile_width
+        rows = range(y // high, (y + height - 1) // high + 1)
+        columns = range(x // wide, (x + width - 1) // wide + 1)
         groups = [columns[i : i + self.group_size] for i in range(0, len(columns), self.group_size)]
         # One group shares out its planes, several are shared out themselves.
         alone = len(rows) == len(groups) == 1
@@ -115,17 +117,17 @@ class DecodingJob:
 
         restored = parallel_map(restore, self._known(rows, groups), 1 if alone else self.workers)
         for row in rows:
-            top, bottom = max(y, row * size), min(y + height, (row + 1) * size)
+            top, bottom = max(y, row * high), min(y + height, (row + 1) * high)
             shape = (
                 (bottom - top, width) if self.header.num_colours == 1 else (bottom - top, width, 3)
             )
             strip = np.empty(shape, np.uint8)
             for group in groups:
-                first = group.start * size
-                left, right = max(x, first), min(x + width, group.stop * size)
+                first = group.start * wide
+                left, right = max(x, first), min(x + width, group.stop * wide)
                 part = next(restored)
                 strip[:, left - x : right - x] = part[
-                    top - row * size : bottom - row * size, left - first : right - first
+                    top - row * high : bottom - row * high, left - first : right - first
                 ]
             yield strip
 
@@ -239,13 +241,13 @@ class DecodingJob:
         self, row: int, group: range, pieces: list[_Pieces], workers: int | None
     ) -> Pixels:
         """Pixels of one group of tiles."""
-        header, size = self.header, self.tile_size
+        header, high, wide = self.header, self.tile_height, self.tile_width
         patch = PATCH_SIZE // self.restoration.reduction  # samples of the result on each side
 
         def restore(number: int) -> tuple[Float32Array, tuple[int, int]]:
             margin = self._margin(number)
             unit = 2 * patch if self._is_halved(number) else patch
-            top, left = row * size // unit, group.start * size // unit
+            top, left = row * high // unit, group.start * wide // unit
             first_row, first_column = max(0, top - margin), max(0, left - margin)
             step, tilt = header.step_and_tilt(number)
             quantised = Quantised(
@@ -266,8 +268,8 @@ class DecodingJob:
             ]
             return double(samples), (2 * y, 2 * x)
 
-        height = min(size, self.height - row * size)
-        width = min(size * len(group), self.width - group.start * size)
+        height = min(high, self.height - row * high)
+        width = min(wide * len(group), self.width - group.start * wide)
         restored, origins = zip(
             *parallel_map(restore, range(header.num_colours), workers), strict=True
         )

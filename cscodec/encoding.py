@@ -14,7 +14,7 @@ import numpy as np
 
 from cscodec.arrays import Float32Array, Pixels
 from cscodec.bitstream import container
-from cscodec.bitstream.container import TILE_SIZE, Container, Extras, Header
+from cscodec.bitstream.container import Container, Extras, Header
 from cscodec.bitstream.steps import (
     MAX_STEP,
     MIN_STEP,
@@ -87,7 +87,7 @@ class Settings:
     subsampling : {"auto", "4:2:0", "4:4:4"}
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion. 2: and chosen again,
-        for what restoring them will make.
+        for what restoring them will make, in large tiles.
     measurements : int
         Per patch beside the mean.
     unlapped : bool
@@ -149,6 +149,7 @@ class EncodingJob:
             zero_cell=round(64 * (ZERO_CELL if self.settings.effort > 0 else ROUNDED_CELL)),
             model_id=self.model.model_id,
             unlapped=self.settings.unlapped,
+            large_tiles=self.settings.effort > 1,
         )
 
     def file(self, code: int, *, keep: bool = False) -> bytes:
@@ -175,13 +176,14 @@ class EncodingJob:
             return segments
 
         # Measured a little ahead of what is coded, on the same threads.
-        measured = self.measured(header.full_chroma, keep)
+        measured = self.measured(header, keep)
         tiles = list(parallel_map(encode_one, measured, self.workers))
         layers = (_taken(tiles, layer) for layer in range(header.num_layers))
         return container.pack(Container(header, [], *self.extras), layers)
 
-    def measured(self, full_chroma: bool, keep: bool) -> Iterable[list[Float32Array]]:
+    def measured(self, header: Header, keep: bool) -> Iterable[list[Float32Array]]:
         """Measurements of the tiles in the orthonormal basis: per plane (rows, columns, 64)."""
+        full_chroma = header.full_chroma
         if full_chroma in self.kept:
             return self.kept[full_chroma]
         model = self._model()
@@ -189,7 +191,7 @@ class EncodingJob:
             lambda tile: measure_colours(
                 tile.colours, model, full_chroma=full_chroma, part=tile.part
             ),
-            self.tiles(),
+            self.tiles(*header.tile_shape),
             self.workers,
         )
         if keep:
@@ -201,16 +203,16 @@ class EncodingJob:
         """Return the model as the file uses it."""
         return self.model.unlapped if self.settings.unlapped else self.model
 
-    def tiles(self) -> Iterator[Tile]:
+    def tiles(self, height: int, width: int) -> Iterator[Tile]:
         """Tiles in their order, with what lies around them: patches are lapped across borders."""
-        width = self.picture.shape[1]
-        strips = map(without_alpha, self.picture.strips(TILE_SIZE))
+        whole_width = self.picture.shape[1]
+        strips = map(without_alpha, self.picture.strips(height))
         for before, strip, after in _with_neighbours(strips, _MARGIN):
-            for left in range(0, width, TILE_SIZE):
+            for left in range(0, whole_width, width):
                 first = max(0, left - _MARGIN)
-                columns = slice(first, left + TILE_SIZE + _MARGIN)
+                columns = slice(first, left + width + _MARGIN)
                 colours = np.concatenate([rows[:, columns] for rows in (before, strip, after)])
-                size = min(TILE_SIZE, width - left)
+                size = min(width, whole_width - left)
                 yield Tile(colours, (len(before), left - first, len(strip), size))
 
 

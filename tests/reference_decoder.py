@@ -21,7 +21,7 @@ import numpy as np
 SIGNATURE = b"\x8bCSC\r\n\x1a"
 VERSION = 1
 CODER = 1
-TILE = 512
+TILE, LARGE_TILE = 512, 1024
 LAYERS = (0, 1, 6, 21, 64)
 BANDS = (1, 6, 13, 21, 31, 43, 64)
 SIGNED = 21
@@ -113,9 +113,8 @@ class Header:
     def grids(self) -> list[list[tuple[int, int]]]:
         """Rows and columns of patches, by tile and plane."""
         tiles = []
-        for top in range(0, self.height, TILE):
-            for left in range(0, self.width, TILE):
-                height, width = min(TILE, self.height - top), min(TILE, self.width - left)
+        for height in self._sides(self.height):
+            for width in self._sides(self.width):
                 unit = 8 if self.flags & 1 else 16
                 luma, chroma = (
                     (-(-height // 8), -(-width // 8)),
@@ -123,6 +122,11 @@ class Header:
                 )
                 tiles.append([luma, chroma, chroma][: self.num_planes])
         return tiles
+
+    def _sides(self, length: int) -> list[int]:
+        n = -(-length // (LARGE_TILE if self.flags & 32 else TILE))
+        side = 16 * -(-length // (16 * n))
+        return [*[side] * (n - 1), length - side * (n - 1)]
 
 
 def read_chunks(data: bytes) -> list[tuple[bytes, bytes]]:
@@ -167,7 +171,7 @@ def read_header(payload: bytes) -> Header:
     ):
         if not low <= value <= high:
             raise FormatError("a field of the header is out of range")
-    if header.flags & 0xE0 or (header.flags & 1 and header.channels < 3):
+    if header.flags & 0xC0 or (header.flags & 1 and header.channels < 3):
         raise FormatError("flags")
     return header
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from strategies import ROOT, Pixels, odd_model, plain_model, sample
+from strategies import ROOT, Pixels, odd_model, plain_model, sample, texture
 
 import cscodec
 from cscodec.choices import DECODERS
@@ -106,9 +106,17 @@ def test_bytes_and_pixels_do_not_depend_on_workers(picture: Pixels) -> None:
             np.testing.assert_array_equal(pixels[0], pixels[2])
 
 
+def test_nor_do_those_of_large_tiles() -> None:
+    picture = texture(40, 1100, 3)  # two of them
+    files = [
+        cscodec.encode(picture, model=odd_model(), effort=2, workers=workers) for workers in (1, 3)
+    ]
+    assert files[0] == files[1]
+
+
 def test_targets_do_not_depend_on_workers(picture: Pixels) -> None:
     part = picture[:520, :40]
-    for target in ({"target_size": 2000}, {"target_psnr": 33.0}):
+    for target in ({"target_size": 3000}, {"target_psnr": 33.0}):
         files = [
             cscodec.encode(part, model=odd_model(), workers=workers, **target)
             for workers in (1, 2, 3)

@@ -106,6 +106,7 @@ PICTURES: dict[str, tuple[Pixels, dict[str, Any]]] = {
     "colour 4:4:4": (texture(33, 50, 3), {"quality": 85, "subsampling": "4:4:4"}),
     "colour, exact": (texture(20, 24, 3), {"step": 0.25, "effort": 0}),
     "colour and alpha, two tiles": (texture(11, 530, 4), {"quality": 30}),
+    "gray, two large tiles": (texture(9, 1030), {"quality": 30, "effort": 2}),
 }
 
 
@@ -381,8 +382,9 @@ def test_the_page_s_layers_and_bands() -> None:
         assert row[1:] == expected
     assert (reference.LAYERS, reference.BANDS) == (layout.LAYERS, layout.BANDS)
     assert reference.NEIGHBOURS == layout.NEIGHBOURS
-    assert container.TILE_SIZE == 512
-    assert "**Tiles** of 512x512 pixels" in section("The picture")
+    assert (container.TILE_SIZE, container.LARGE_TILE_SIZE) == (512, 1024)
+    assert (reference.TILE, reference.LARGE_TILE) == (512, 1024)
+    assert "n = ⌈L/512⌉ along a side of L pixels, or ⌈L/1024⌉" in section("The picture")
 
 
 def test_the_page_s_knots() -> None:

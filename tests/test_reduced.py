@@ -71,7 +71,7 @@ class TestPictures:
         """At 1/2, four tiles are restored side by side; six are here."""
         data = cscodec.encode(texture(20, 5 * 512 + 70, 3))
         whole = cscodec.decode(data, scale=1 / 2)
-        for x in (0, 2040, 2600):
+        for x in (0, 1780, 2600):
             part = cscodec.decode(data, scale=1 / 2, region=(x, 0, 30, 20))
             np.testing.assert_array_equal(part, whole[:, x // 2 : x // 2 + 15])
 

@@ -52,7 +52,8 @@ class TestReading:
     ) -> None:
         source = Sliced(tall)
         assert cscodec.encode(source, model=MODEL) == tall_file
-        assert source.most_rows == 512
+        has_alpha = tall.shape[2:] == (4,)  # which is read before
+        assert source.most_rows == (512 if has_alpha else 368)  # a row of tiles
 
     def test_a_mapped_file_too_and_its_pages_are_let_go(self, tmp_path: Path) -> None:
         pixels = texture(600, 700)
@@ -100,7 +101,7 @@ class TestWriting:
     ) -> None:
         out = Sliced(np.zeros_like(tall))
         assert cscodec.decode(tall_file, model=MODEL, out=out) is out
-        assert out.most_rows == 512
+        assert out.most_rows == 368  # a row of tiles
         np.testing.assert_array_equal(out.pixels, cscodec.decode(tall_file, model=MODEL))
 
     def test_a_region_and_a_scale_too(self, tall: Pixels, tall_file: bytes) -> None:

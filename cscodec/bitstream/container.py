@@ -36,7 +36,9 @@ from cscodec.layout import (
 
 SIGNATURE = b"\x8bCSC\r\n\x1a"
 FORMAT_VERSION = 1
-TILE_SIZE = 512  #: pixels on each side of a tile
+TILE_SIZE = 512  #: most pixels on each side of a tile
+LARGE_TILE_SIZE = 1024  #: and of a large one
+_TILE_UNIT = 2 * PATCH_SIZE  # tiles hold whole patches of halved chroma
 
 HEADER_CHUNK = b"H"
 SEGMENT_CHUNK = b"S"
@@ -53,7 +55,8 @@ _FLAG_ICC = 2
 _FLAG_EXIF = 4
 _FLAG_XMP = 8
 _FLAG_UNLAPPED = 16  # patches are not lapped, though the model laps
-_KNOWN_FLAGS = _FLAG_FULL_CHROMA | _FLAG_ICC | _FLAG_EXIF | _FLAG_XMP | _FLAG_UNLAPPED
+_FLAG_LARGE_TILES = 32
+_KNOWN_FLAGS = 2 * _FLAG_LARGE_TILES - 1
 
 MAX_UNKNOWN_CHUNKS = 1000
 # A file that goes on beyond this is none of ours. Noise at the finest step, coded with tables that
@@ -91,6 +94,8 @@ class Header:
     coder_id : int
     unlapped : bool
         Whether patches were measured as they are, whatever the model's lapping.
+    large_tiles : bool
+        Whether a tile may have 1024 pixels on each side (else 512).
     """
 
     width: int
@@ -106,6 +111,7 @@ class Header:
     model_id: bytes
     coder_id: int = CODER_ID
     unlapped: bool = False
+    large_tiles: bool = False
 
     @property
     def num_colours(self) -> int:
@@ -134,9 +140,20 @@ class Header:
         return self.chroma_step, self.chroma_tilt_code / TILT_UNIT
 
     @property
+    def tile_shape(self) -> tuple[int, int]:
+        """Height and width of tiles, but for those at the lower and right edges."""
+        return self._tile_side(self.height), self._tile_side(self.width)
+
+    def _tile_side(self, length: int) -> int:
+        """Divide a side into as few tiles as can be, nearly equal ones."""
+        number = -(-length // (LARGE_TILE_SIZE if self.large_tiles else TILE_SIZE))
+        return _TILE_UNIT * -(-length // (_TILE_UNIT * number))
+
+    @property
     def tile_grid(self) -> tuple[int, int]:
         """Rows and columns of tiles."""
-        return -(-self.height // TILE_SIZE), -(-self.width // TILE_SIZE)
+        height, width = self.tile_shape
+        return -(-self.height // height), -(-self.width // width)
 
     @property
     def num_tiles(self) -> int:
@@ -152,8 +169,9 @@ class Header:
     def tile_box(self, tile: int) -> tuple[int, int, int, int]:
         """Return x, y, width and height of a tile in pixels."""
         row, column = divmod(tile, self.tile_grid[1])
-        x, y = column * TILE_SIZE, row * TILE_SIZE
-        return x, y, min(TILE_SIZE, self.width - x), min(TILE_SIZE, self.height - y)
+        height, width = self.tile_shape
+        x, y = column * width, row * height
+        return x, y, min(width, self.width - x), min(height, self.height - y)
 
     def patch_grids(self, tile: int) -> list[tuple[int, int]]:
         """Return rows and columns of patches in each plane of a tile."""
@@ -211,7 +229,11 @@ def pack(container: Container, layers: Iterable[Iterable[Segment]] | None = None
         The segments, in place of the container's: each is asked for once, and need not be kept.
     """
     header = container.header
-    flags = _FLAG_FULL_CHROMA * header.full_chroma | _FLAG_UNLAPPED * header.unlapped
+    flags = (
+        _FLAG_FULL_CHROMA * header.full_chroma
+        | _FLAG_UNLAPPED * header.unlapped
+        | _FLAG_LARGE_TILES * header.large_tiles
+    )
     tail = []
     for kind, flag, payload in (
         (ALPHA_CHUNK, 0, container.alpha),
@@ -436,6 +458,7 @@ def _parse_header(payload: memoryview, max_pixels: int) -> tuple[Header, int]:
         model_id,
         coder_id,
         bool(flags & _FLAG_UNLAPPED),
+        bool(flags & _FLAG_LARGE_TILES),
     )
     return header, flags
 

@@ -67,6 +67,7 @@ SOURCES: dict[str, Callable[[], Pixels]] = {
     "gray-1x1": partial(picture, "gray", 1, 1),
     "gray-alpha": partial(picture, "graya"),
     "gray-two-tiles": partial(picture, "gray", 20, 530),
+    "gray-large-tile": partial(picture, "gray", 20, 530),
     "gray-flat": lambda: np.full((30, 50), 77, np.uint8),
     "rgb-420": partial(picture, "rgb"),
     "rgb-444": partial(picture, "rgb"),
@@ -83,6 +84,7 @@ SOURCES: dict[str, Callable[[], Pixels]] = {
 
 #: How it is made; by default quality 75 and the default model.
 OPTIONS: dict[str, dict[str, Any]] = {
+    "gray-large-tile": {"quality": 50, "effort": 2},
     "rgb-420": {"quality": 50, "subsampling": "4:2:0"},
     "rgb-444": {"quality": 90, "subsampling": "4:4:4"},
     "rgb-psnr": {"quality": 60, "tune": "psnr"},
