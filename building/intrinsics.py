@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -24,6 +25,8 @@ from cscodec.kernels.shrinkage import COSINES
 from cscodec.layout import MAX_HIDDEN
 
 Lowering = Callable[[Any, Any, Any, Any], Any]
+#: (builder, numbers, how many) to a loop over the places of pairs of them.
+Pairs = Callable[[Any, Any, Any], AbstractContextManager[Any]]
 
 #: By the function's name: what makes its code, and the type of what that returns.
 CODE: dict[str, tuple[Lowering, str]] = {}
@@ -158,8 +161,21 @@ def rectify(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @_code()
 def multiply_pairs(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _multiply(context, builder, signature, arguments, _every_pair)
+
+
+@_code()
+def multiply_sparse(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _multiply(context, builder, signature, arguments, _pairs_not_zero)
+
+
+def _multiply(
+    context: Any, builder: Any, signature: Any, arguments: Any, chosen_pairs: Pairs
+) -> Any:
+    """Add the products of chosen pairs of numbers, up to BLOCK sums at once."""
     wide = ir.VectorType(_INT32, LANES)
     pairs = ir.VectorType(_INT16, 2 * LANES)
+    stored = ir.VectorType(ir.IntType(signature.args[1].dtype.bitwidth), 2 * LANES)
     hidden, weights, offsets, product = _arrays(context, builder, signature, arguments)
     terms = builder.extract_value(hidden.shape, 0)
     width = builder.extract_value(product.shape, 0)
@@ -172,13 +188,14 @@ def multiply_pairs(context: Any, builder: Any, signature: Any, arguments: Any) -
             for total, lane in zip(totals, lanes, strict=True):
                 source = _vector_at(builder, offsets, builder.add(i, _INT64(lane)), wide)
                 builder.store(builder.load(source, align=4), total)
-            with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(2)) as (k, _):
+            with chosen_pairs(builder, hidden, terms) as k:
                 both = builder.bitcast(builder.gep(hidden.data, [k]), _INT32.as_pointer())
                 both = _splat(builder, builder.load(both, align=2), LANES)
                 start = builder.add(builder.mul(k, width), builder.mul(i, _INT64(2)))
                 for total, lane in zip(totals, lanes, strict=True):
                     place = builder.add(start, _INT64(2 * lane))
-                    weight = builder.load(_vector_at(builder, weights, place, pairs), align=2)
+                    weight = builder.load(_vector_at(builder, weights, place, stored), align=1)
+                    weight = builder.sext(weight, pairs) if stored != pairs else weight
                     products = _sums_of_products(builder, builder.bitcast(both, pairs), weight)
                     builder.store(builder.add(builder.load(total), products), total)
             for total, lane in zip(totals, lanes, strict=True):
@@ -189,6 +206,39 @@ def multiply_pairs(context: Any, builder: Any, signature: Any, arguments: Any) -
     make(_INT64(0), whole, BLOCK)
     make(whole, width, LANES)
     return context.get_dummy_value()
+
+
+@contextmanager
+def _every_pair(builder: Any, hidden: Any, terms: Any) -> Iterator[Any]:
+    """Loop over the places of pairs of numbers."""
+    with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(2)) as (k, _):
+        yield k
+
+
+@contextmanager
+def _pairs_not_zero(builder: Any, hidden: Any, terms: Any) -> Iterator[Any]:
+    """Loop over the places of pairs of numbers that are not both zero: 64 pairs are looked at, a
+    bit for each, before any of them is worked on, as no processor foresees which they are."""
+    lanes = LANES // 2
+    wide = ir.VectorType(_INT32, lanes)
+    rest = cgutils.alloca_once(builder, _INT64)
+    with cgutils.for_range_slice(builder, _INT64(0), terms, _INT64(128)) as (first, _):
+        left = builder.sub(terms, first)
+        is_last = builder.icmp_signed("<", left, _INT64(128))
+        here = builder.select(is_last, left, _INT64(128))
+        builder.store(_INT64(0), rest)
+        with cgutils.for_range_slice(builder, _INT64(0), here, _INT64(2 * lanes)) as (k, _):
+            source = _vector_at(builder, hidden, builder.add(first, k), wide)
+            found = builder.icmp_unsigned("!=", builder.load(source, align=2), wide([0] * lanes))
+            bits = builder.zext(builder.bitcast(found, ir.IntType(lanes)), _INT64)
+            bits = builder.shl(bits, builder.lshr(k, _INT64(1)))
+            builder.store(builder.or_(builder.load(rest), bits), rest)
+        count = builder.ctpop(builder.load(rest))
+        with cgutils.for_range_slice(builder, _INT64(0), count, _INT64(1)):
+            bits = builder.load(rest)
+            number = builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
+            builder.store(builder.and_(bits, builder.sub(bits, _INT64(1))), rest)
+            yield builder.add(first, builder.shl(number, _INT64(1)))
 
 
 @_code()

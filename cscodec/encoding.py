@@ -50,8 +50,8 @@ class Tuning(NamedTuple):
 
     Attributes
     ----------
-    chroma_ratio : float
-        Of the chroma planes' step to luma's.
+    chroma_ratios : tuple of float
+        Of the chroma planes' step to luma's, where that is fine and where it is coarse.
     tilts : tuple of float
         Of the three planes: see :func:`cscodec.bitstream.steps.measurement_steps`.
     rate_weight : float
@@ -60,17 +60,24 @@ class Tuning(NamedTuple):
         Below this step, chroma keeps its full size under subsampling="auto".
     """
 
-    chroma_ratio: float
+    chroma_ratios: tuple[float, float]
     tilts: tuple[float, float, float]
     rate_weight: float
     full_chroma_step: float
 
+    def chroma_step(self, step: float) -> float:
+        """Return the chroma planes' step: the coarser luma's is, the more easily colours fade."""
+        share = min(max((step - _FINE_STEP) / (_COARSE_STEP - _FINE_STEP), 0.0), 1.0)
+        fine, coarse = self.chroma_ratios
+        return step * (fine + share * (coarse - fine))
 
-#: docs/decisions/0003, 0020, 0025, 0028, 0029. Filters are stored in this order: little tilt, then
-#: much.
+
+_FINE_STEP, _COARSE_STEP = 14.0, 56.0
+#: docs/decisions/0003, 0020, 0025, 0028, 0029, 0031, 0032. Filters are stored in this order: little
+#: tilt, then much.
 TUNINGS: dict[Tune, Tuning] = {
-    "psnr": Tuning(0.93, (0.09375, 0.34375, 0.34375), 0.05, 6.0),
-    "visual": Tuning(0.95, (1.125, 1.75, 1.75), 0.045, 3.0),
+    "psnr": Tuning((0.97, 0.97), (0.09375, 0.34375, 0.34375), 0.05, 6.0),
+    "visual": Tuning((1.0, 0.6), (1.125, 1.75, 1.75), 0.045, 3.0),
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
@@ -143,7 +150,7 @@ class EncodingJob:
             full_chroma=full and channels >= 3,
             measurements=self.settings.measurements,
             step_code=code,
-            chroma_step_code=step_code(min(max(step * tuning.chroma_ratio, MIN_STEP), MAX_STEP)),
+            chroma_step_code=step_code(min(max(tuning.chroma_step(step), MIN_STEP), MAX_STEP)),
             tilt_code=round(TILT_UNIT * tuning.tilts[0]),
             chroma_tilt_code=round(TILT_UNIT * tuning.tilts[1]),
             zero_cell=round(64 * (ZERO_CELL if self.settings.effort > 0 else ROUNDED_CELL)),

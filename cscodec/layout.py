@@ -47,7 +47,7 @@ MEAN_CLIP = 64  #: nor do larger differences of means
 #: Rows of a network's inputs: by sign, source and measurement.
 NUM_INPUTS = 2 * NUM_SOURCES * NUM_MEASUREMENTS
 #: Rectified sums of the networks of layers 1 to 3, the first and the second.
-WIDTHS = ((128, 32), (128, 32), (64, 32))
+WIDTHS = ((128, 64), (192, 64), (64, 32))
 #: What the networks of the means of Y, Cb and Cr look at, and their rectified sums.
 MEAN_INPUTS = tuple(
     len(AROUND_MEAN) + 4 + (len(NEIGHBOURS) + 1) * others for others in range(NUM_PLANES)

@@ -45,6 +45,7 @@ from cscodec.kernels.intrinsics import (
     count_bits,
     lowest_bit,
     multiply_pairs,
+    multiply_sparse,
     rectify,
 )
 from cscodec.kernels.lapping import turn_row
@@ -112,6 +113,16 @@ def run_multiply_pairs(
     product: Annotated[Array, int32[f"{LANES} * lanes"].out],
 ) -> None:
     multiply_pairs(hidden, weights, offsets, product)
+
+
+@kernel
+def run_multiply_sparse(
+    hidden: Annotated[Array, int16[f"{LANES} * eights"]],
+    weights: Annotated[Array, int8["pairs", f"{LANES} * lanes", 2]],
+    offsets: Annotated[Array, int32[f"{LANES} * lanes"]],
+    product: Annotated[Array, int32[f"{LANES} * lanes"].out],
+) -> None:
+    multiply_sparse(hidden, weights, offsets, product)
 
 
 @kernel

@@ -58,10 +58,10 @@ SETS = {
 #: Arrays of the networks that predict: shapes for each plane.
 NETWORKS = {
     "mean_inputs": (35, 32), "mean_hidden": (33, 32), "mean_outputs": (33, 2),
-    "inputs_1": (132, 128), "hidden_1": (129, 32), "outputs_1": (33, 10), "own_1": (5, 5),
-    "inputs_2": (462, 128), "hidden_2": (129, 32), "outputs_2": (33, 30), "own_2": (15, 15),
+    "inputs_1": (132, 128), "hidden_1": (129, 64), "outputs_1": (65, 10), "own_1": (5, 5),
+    "inputs_2": (462, 192), "hidden_2": (193, 64), "outputs_2": (65, 30), "own_2": (15, 15),
     "inputs_3": (1408, 64), "hidden_3": (65, 32), "outputs_3": (33, 43), "own_3": (43, 43),
-    "offsets_1": (128,), "offsets_2": (128,), "offsets_3": (64,),
+    "offsets_1": (128,), "offsets_2": (192,), "offsets_3": (64,),
     "above_1": (12, 2), "above_2": (22, 2), "above_3": (50, 2),
 }  # fmt: skip
 
@@ -572,7 +572,7 @@ def predict(
                 a = a + inputs[(11 * (v < 0) + source) * end + j] * LOG[abs(v)]
     b = np.clip(a >> 4, 0, 4095)
     sums = 256 * hidden[-1] + (hidden[:-1] * b[:, None]).sum(axis=0)
-    d = np.clip(sums >> 10, 0, 4095)
+    d = np.clip(sums >> 6, 0, 4095)
     e = 256 * outputs[-1] + (outputs[:-1] * d[:, None]).sum(axis=0)
     return Prediction(first, end, e.tolist(), own.tolist(), above.tolist(), around.x)
 
@@ -814,7 +814,7 @@ def neutral_networks() -> dict[str, Any]:
             for source, weight in enumerate((77, 77, 32, 32)):  # W, N, NW, NE
                 for sign in (0, 1):
                     inputs[:, (11 * sign + source) * end + i, u] = weight // p
-            hidden[:, u, u] = 1024
+            hidden[:, u, u] = 64
             outputs[:, u, i - first] = 1024
             outputs[:, -1, i - first] = -1280
             for j in range(max(first, i - 3), i):

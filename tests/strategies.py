@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXIF = b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0"  #: without any tag
 START = 8  #: bytes of signature and version
 #: Random tables of larger numbers than these are no model's: some sum of a network might overflow.
-WIDEST = {"weights": 1 << 19, "hidden": 6000, "outputs": 20000, "mean": 12000}
+WIDEST = {"weights": 1 << 19, "outputs": 8000, "mean": 12000}
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -50,7 +50,7 @@ def round_model() -> Model:
     ranges = {
         "inputs": (8, 6),
         "offsets": (256, 6),
-        "hidden": (512, 1),
+        "hidden": (32, 1),
         "outputs": (128, 3),
         "own": (256, 3),
     }
@@ -70,16 +70,17 @@ def round_model() -> Model:
 
 @lru_cache(maxsize=1)
 def full_model() -> Model:
-    """Networks whose sums come as near to 2³¹ as a model's may, in hidden units and outputs."""
+    """Networks whose outputs come as near to 2³¹ as a model's may."""
     generator = np.random.default_rng(4)
     tables = dict(odd_model().tables)
     for layer in (1, 2, 3):
         names = [f"{name}_{layer}" for name in ("inputs", "offsets", "hidden", "outputs", "own")]
         inputs, offsets, hidden, outputs, own = (np.zeros_like(tables[name]) for name in names)
         offsets[:] = 32767
+        hidden[:, :-1] = 127
+        outputs[:, :-1] = 524416 // (outputs.shape[1] - 1)  # times 4095: 128 less than 2³¹
         for array in (hidden, outputs):
-            array[:, :-1] = 524416 // (array.shape[1] - 1)  # times 4095: 128 less than 2³¹
-            array *= generator.choice(np.int16([-1, 1]), array[:, :1].shape)
+            array *= generator.choice(np.int8([-1, 1]), array[:, :1].shape)
         hidden[0] = abs(hidden[0])  # so that all of luma's outputs are full
         own += np.eye(own.shape[1], k=1, dtype=np.int16)
         tables |= zip(names, (inputs, offsets, hidden, outputs, own), strict=True)

@@ -127,6 +127,26 @@ def test_multiply_pairs(seed: int, eights: int, lanes: int, most_hidden: int) ->
     assert_alike("run_multiply_pairs", make)
 
 
+@given(
+    seed=seeds,
+    eights=st.integers(1, 40),
+    lanes=st.integers(1, 9),
+    present=st.sampled_from([0, 0.1, 0.5, 1]),
+)
+def test_multiply_sparse(seed: int, eights: int, lanes: int, present: float) -> None:
+    def make() -> list[Any]:
+        generator = np.random.default_rng(seed)
+        pairs = LANES * eights // 2
+        hidden = generator.choice(np.int16([1, 7, 4095]), 2 * pairs)
+        hidden[generator.random(2 * pairs) >= present] = 0
+        weights = generator.integers(-127, 128, (pairs, LANES * lanes, 2)).astype(np.int8)
+        offsets = generator.integers(-(1 << 17), 1 << 17, LANES * lanes).astype(np.int32)
+        product = np.full(LANES * lanes, 7, np.int32)
+        return [hidden, weights, offsets, product]
+
+    assert_alike("run_multiply_sparse", make)
+
+
 @given(seed=seeds, depth=st.integers(0, 13), more=st.integers(0, 3))
 def test_multiply_tile(seed: int, depth: int, more: int) -> None:
     def make() -> list[Any]:

@@ -261,9 +261,8 @@ class TestTables:
         ("name", "rows", "weight", "last", "most"),
         [
             # Weights of some rows of the last column, and the most that another row may have.
-            ("hidden_1", 128, 4097, "hidden_1", 0),
-            ("hidden_3", 64, -8194, "hidden_3", 0),
-            ("outputs_2", 32, 16388, "outputs_2", 0),
+            ("outputs_1", 64, 8194, "outputs_1", 0),
+            ("outputs_2", 64, -8194, "outputs_2", 0),
             ("outputs_3", 32, -16388, "own_3", 1),
         ],
     )

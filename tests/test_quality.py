@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cscodec import encode, info
 from cscodec.arrays import Pixels
 from cscodec.bitstream.steps import MAX_STEP, MIN_STEP, step_code
+from cscodec.encoding import TUNINGS
 from cscodec.errors import InvalidInputError
 from cscodec.model import load_model
 from cscodec.quality import step_for_picture, step_for_quality
@@ -52,6 +53,18 @@ def test_faint_texture_asks_for_finer_steps_than_none_or_a_strong_one() -> None:
     flat, faint, strong = (step_of(texture(strength)) for strength in (0, 6, 40))
     assert faint < strong < flat < step_for_quality(75)
     assert faint < step_of(texture(6, 0.3)) < flat
+
+
+def test_chroma_s_step_grows_more_slowly_than_luma_s() -> None:
+    """From as large as luma's to 0.6 of it."""
+    steps = np.geomspace(MIN_STEP, MAX_STEP, 200)
+    chroma = np.array([TUNINGS["visual"].chroma_step(step) for step in steps])
+    assert (np.diff(chroma) > 0).all()
+    assert (np.diff(chroma / steps) < 1e-12).all()
+    assert chroma[0] == steps[0]
+    np.testing.assert_allclose(chroma[-1], 0.6 * steps[-1])
+    data = encode(np.stack([texture(6)] * 3, axis=2), step=35)
+    assert info(data).chroma_step == pytest.approx(35 * 0.8, abs=1 / 128)
 
 
 def test_equal_steps_for_all_pictures_where_files_are_for_psnr() -> None:

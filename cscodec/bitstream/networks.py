@@ -36,10 +36,11 @@ class NetworkWeights(NamedTuple):
         up to the layer's last.
     offsets : ndarray, (H1,) int16
         In 1/1024, always added to these.
-    hidden : ndarray, (H1 + 1, H2) int16
-        In 1/1024; the last row is the constant's.
+    hidden : ndarray, (H1 + 1, H2) int8
+        In 1/64; the last row is the constant's.
     outputs : ndarray, (H2 + 1, outputs) int16
-        Likewise. Outputs are the magnitudes of the layer's measurements, then signed values.
+        In 1/1024; the last row is the constant's. Outputs are the magnitudes of the layer's
+        measurements, then signed values.
     own : ndarray, (measurements, measurements) int16
         In 1/8192. From a magnitude of the layer to the predicted ones of those that follow.
     above : ndarray, (measurements + 7, 2) int16
@@ -68,7 +69,7 @@ def kinds_of(layer: int) -> dict[str, TableKind]:
     return {
         "inputs": ((2 * NUM_SOURCES * LAYERS[layer + 1], wide), np.int8),
         "offsets": ((wide,), np.int16),
-        "hidden": ((wide + 1, narrow), np.int16),
+        "hidden": ((wide + 1, narrow), np.int8),
         "outputs": ((narrow + 1, sizes + signs), np.int16),
         "own": ((sizes, sizes), np.int16),
         "above": ((sizes + NUM_LEVELS - 1, 2), np.int16),
@@ -76,14 +77,14 @@ def kinds_of(layer: int) -> dict[str, TableKind]:
 
 
 def largest_sum(weights: NetworkWeights) -> int:
-    """Return a number that no sum of hidden values which the network makes exceeds.
+    """Return a number that no sum which makes the network's outputs exceeds.
 
-    Sums of inputs stay below 2**24, as their weights are bytes.
+    Sums of inputs stay below 2**24, those of hidden values below 2**27, as weights are bytes.
     """
-    hidden, sums = largest_sums(weights.hidden), largest_sums(weights.outputs)
+    sums = largest_sums(weights.outputs)
     own = int(LOG[VALUE_CLIP]) * np.abs(weights.own.astype(np.int64)).sum(axis=0)
     sums[: own.size] += own
-    return max(int(hidden.max()), int(sums.max()))
+    return int(sums.max())
 
 
 def largest_sums(weights: Array) -> Array:
@@ -164,7 +165,7 @@ def neutral_weights(layer: int) -> NetworkWeights:
     for k in range(sizes):
         for source, share in enumerate((77, 77, 32, 32)):
             by_source[:, source, first + k, k // shared] = share // shared
-        hidden[k // shared, k // shared] = 1024
+        hidden[k // shared, k // shared] = 64
         outputs[k // shared, k] = 1024
         own[max(k - 3, 0) : k, k] = 2048
     outputs[-1, :sizes] = -1280

@@ -81,7 +81,10 @@ TuneName = Annotated[
 Effort = Annotated[
     int,
     typer.Option(
-        "--effort", min=0, max=2, help="0: round; 1: search smaller files; 2: search twice, in large tiles."
+        "--effort",
+        min=0,
+        max=2,
+        help="0: round; 1: search smaller files; 2: search twice, in large tiles.",
     ),
 ]
 ModelName = Annotated[

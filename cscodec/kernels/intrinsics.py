@@ -70,6 +70,16 @@ def multiply_pairs(hidden: Array, weights: Array, offsets: Array, product: Array
 
 
 @intrinsic
+def multiply_sparse(hidden: Array, weights: Array, offsets: Array, product: Array) -> None:
+    """As :func:`multiply_pairs`, for weights of int8: fast where most pairs are zeros."""
+    for i in range(len(product)):
+        total = np.int64(offsets[i])
+        for k in range(len(hidden)):
+            total += np.int64(weights[k // 2, i, k % 2]) * np.int64(hidden[k])
+        product[i] = total
+
+
+@intrinsic
 def add_scaled(sums: Array, weights: Array, row: Integer, factor: Integer) -> None:
     """``sums += weights[row] * factor`` for int32 (n,), int16 (rows, n) and n a multiple of 8."""
     for i in range(len(sums)):

@@ -24,7 +24,7 @@ from cscodec.kernels.declaration import (
     kernel,
     uint8,
 )
-from cscodec.kernels.intrinsics import LANES, multiply_pairs
+from cscodec.kernels.intrinsics import LANES, multiply_pairs, rectify
 from cscodec.kernels.mixing import LOGIT_LIMIT, MIN_PROBABILITY, SQUASH
 from cscodec.kernels.range_coder import (
     FAILED,
@@ -34,7 +34,6 @@ from cscodec.kernels.range_coder import (
     loaded,
     store,
 )
-from cscodec.kernels.rectified import finish
 from cscodec.layout import AROUND_MEAN, MAX_VALUE, MEAN_MIDDLE, NEIGHBOURS
 
 _DOWN, _RIGHT = np.array(AROUND_MEAN, np.int64).T.copy()
@@ -229,7 +228,10 @@ def _expect(
     """Let the network say where a mean will be."""
     inline_here()
     multiply_pairs(network.known, network.inputs, network.input_offsets, network.first)
-    finish(network, 10)
+    rectify(network.first, 10, network.first_rectified)
+    multiply_pairs(network.first_rectified, network.hidden, network.hidden_offsets, network.second)
+    rectify(network.second, 10, network.second_rectified)
+    multiply_pairs(network.second_rectified, network.outputs, network.output_offsets, network.sums)
     both = _at(means, r + 2, c + 1) + _at(means, r + 1, c + 2)
     place = 128 * both + ((np.int64(network.sums[0]) * SPREAD[spread]) >> 17)
     scale = (np.int64(network.sums[1]) >> 14) + 4 * (spread - 5) + FIRST_SCALE

@@ -24,9 +24,15 @@ from cscodec.kernels.declaration import (
     int32,
     int64,
 )
-from cscodec.kernels.intrinsics import add_rows, add_scaled, lowest_bit
+from cscodec.kernels.intrinsics import (
+    add_rows,
+    add_scaled,
+    lowest_bit,
+    multiply_pairs,
+    multiply_sparse,
+    rectify,
+)
 from cscodec.kernels.mixing import LOGIT_LIMIT
-from cscodec.kernels.rectified import finish
 from cscodec.layout import (
     LOG_ONE,
     LUMA,
@@ -87,7 +93,7 @@ class Network(NamedTuple):
     inputs: Annotated[Array, int8[NUM_INPUTS, "64 * first_blocks"]]
     input_offsets: Annotated[Array, int32["64 * first_blocks"]]
     input_rows: Annotated[Array, int64[NUM_SOURCES]]
-    hidden: Annotated[Array, int16["32 * first_blocks", "32 * second_blocks", 2]]
+    hidden: Annotated[Array, int8["32 * first_blocks", "32 * second_blocks", 2]]
     hidden_offsets: Annotated[Array, int32["32 * second_blocks"]]
     outputs: Annotated[Array, int16["16 * second_blocks", "32 * output_blocks", 2]]
     output_offsets: Annotated[Array, int32["32 * output_blocks"]]
@@ -168,7 +174,10 @@ def predict(
         network.factors,
         (count + 1) & -2,
     )
-    finish(network, 4)
+    rectify(network.first, 4, network.first_rectified)
+    multiply_sparse(network.first_rectified, network.hidden, network.hidden_offsets, network.second)
+    rectify(network.second, 6, network.second_rectified)
+    multiply_pairs(network.second_rectified, network.outputs, network.output_offsets, network.sums)
 
 
 @helper

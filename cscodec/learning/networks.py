@@ -26,23 +26,21 @@ Parameters = dict[str, Array]
 
 _BATCH = 2048  # patches, at most
 _BATCHES = 8  # that a small set makes, at least
-_PASSES = 6  # over all patches
+_PASSES = 8  # over all patches
 _MORE_PASSES, _FEW_ITERATIONS = 8, 4000  # while they make no more iterations than these
-#: Inputs of a patch that are not zero, on average: those that a shorter training, a pilot, gives
-#: the largest weights. Others take time, and what is learned of them is learned by chance.
-_MOST_INPUTS = 24
-_PILOT = 0.15
+_PILOT = 0.15  # of the whole training: a shorter one that says which inputs matter
 
-#: What the coder's integers can hold.
+#: What the coder's integers can hold, and those that are bytes.
 _ONES = {
     "inputs": 128,
     "offsets": WEIGHT_ONE,
-    "hidden": WEIGHT_ONE,
+    "hidden": 64,
     "outputs": WEIGHT_ONE,
     "own": 8192,
     "above": (256, 4096),
 }
-_MOST_INPUT_WEIGHT = 127 / 128
+_BYTE_WEIGHTS = ("inputs", "hidden")
+_MOST_INPUT_WEIGHT, _MOST_HIDDEN_WEIGHT = 127 / 128, 127 / 64
 _INPUT_CONSTANT = 4.0  # what the last row of their weights multiplies
 
 _MOST_LOG_ODDS = 6.0  # of a measurement that is always, or never, zero
@@ -60,6 +58,7 @@ def fit_network(
     widths: tuple[int, int],
     generator: np.random.Generator,
     *,
+    most_inputs: float = np.inf,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, Array]:
     """Fit the network of one plane and layer.
@@ -77,24 +76,27 @@ def fit_network(
         Hidden values of both layers.
     generator : numpy.random.Generator
         Chooses initial weights and patches.
+    most_inputs : float
+        How many inputs of a patch may be other than zero, on average: those that a pilot gives the
+        largest weights. Others take time, and what is learned of them is learned by chance.
     progress : callable, optional
         Called with the fraction done.
 
     Returns
     -------
-    dict of ndarray, int16 but for inputs
-        ``inputs`` (2 * 11 * last, H1) int8 in 1/128; ``offsets`` (H1,), ``hidden`` (H1 + 1, H2) and
-        ``outputs`` (H2 + 1, n or 2n) in 1/1024, with rows of constants last; ``own`` (n, n) in
-        1/8192; ``above`` (n + 7, 2) in 1/256 and 1/4096.
+    dict of ndarray, int16 but for two
+        ``inputs`` (2 * 11 * last, H1) int8 in 1/128; ``offsets`` (H1,) in 1/1024; ``hidden``
+        (H1 + 1, H2) int8 in 1/64, and ``outputs`` (H2 + 1, n or 2n) in 1/1024, with rows of
+        constants last; ``own`` (n, n) in 1/8192; ``above`` (n + 7, 2) in 1/256 and 1/4096.
     """
     report = progress or (lambda _: None)
     present = np.count_nonzero(values, axis=0) / max(len(values), 1)
     columns = np.flatnonzero(present)
-    if own.any() and present.sum() > _MOST_INPUTS:
+    if own.any() and present.sum() > most_inputs:
         pilot = _trained(values, own, columns, signed, widths, generator, _PILOT)
         weights = pilot["inputs"][:-1].reshape(1 + signed, len(columns), -1)
         columns = columns[np.argsort(-np.linalg.norm(weights, axis=(0, 2)))]
-        columns = np.sort(columns[np.cumsum(present[columns]) <= _MOST_INPUTS])
+        columns = np.sort(columns[np.cumsum(present[columns]) <= most_inputs])
     parameters = _trained(values, own, columns, signed, widths, generator, 1, report)
     inputs = np.zeros((2, values.shape[1], widths[0]))
     inputs[:, columns] = parameters["inputs"][:-1].reshape(1 + signed, -1, widths[0])
@@ -102,7 +104,7 @@ def fit_network(
     parameters["inputs"] = np.concatenate(inputs)
     parameters["above"] = parameters["above"].T
     return {
-        name: np.rint(parameters[name] * one).astype(np.int8 if name == "inputs" else np.int16)
+        name: np.rint(parameters[name] * one).astype(np.int8 if name in _BYTE_WEIGHTS else np.int16)
         for name, one in _ONES.items()
     }
 
@@ -152,7 +154,7 @@ def _trained(
         weights = parameters[name][:-1]
         weights[:] = generator.standard_normal(weights.shape) / np.sqrt(len(weights) / 2 + 1)
     flat = parameters["flat"]
-    input_weights = parameters["inputs"][:-1]
+    input_weights, hidden = parameters["inputs"][:-1], parameters["hidden"]
     batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
     few = min(_MORE_PASSES * len(own) // batch, _FEW_ITERATIONS)
     iterations = int(effort * max(_PASSES * len(own) // batch, few))
@@ -166,6 +168,7 @@ def _trained(
     def hold() -> None:
         np.clip(flat, -MOST_WEIGHT, MOST_WEIGHT, out=flat)
         np.clip(input_weights, -_MOST_INPUT_WEIGHT, _MOST_INPUT_WEIGHT, out=input_weights)
+        np.clip(hidden, -_MOST_HIDDEN_WEIGHT, _MOST_HIDDEN_WEIGHT, out=hidden)
 
     decaying = flat.size - parameters["above"].size
     descend(flat, gradient, iterations, decaying=decaying, hold=hold, report=report)

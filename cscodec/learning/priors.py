@@ -52,6 +52,9 @@ _STATE_STEPS = (10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0)
 _SPREAD = 0.05  # of a slot's chance between pictures: of p (1 - p), roughly
 _NOTHING_KNOWN = 1 / 1.6  # the spread at which a slot that has seen nothing begins
 _RATE_WEIGHT = 0.05  # of the search, between those of the tunes
+#: Inputs of a patch that are not zero, on average, by layer, for luma and for chroma. Each takes
+#: time, and chroma has few bits beyond layer 1.
+_MOST_INPUTS = ((24, 24, 16), (24, 12, 6))
 # What a network is fitted to, at most, on average.
 _NETWORK_PATCHES, _NETWORK_BYTES, _NETWORK_MEANS = 1 << 22, 3 << 29, 1 << 23
 
@@ -236,7 +239,13 @@ def _fit_networks(
         if known is None:
             return {}
         signed = LAYERS[layer] < SIGNED
-        fitted = fit_network(*known, signed, WIDTHS[layer - 1], own_generator)
+        fitted = fit_network(
+            *known,
+            signed,
+            WIDTHS[layer - 1],
+            own_generator,
+            most_inputs=_MOST_INPUTS[plane > 0][layer - 1],
+        )
         return {f"{name}_{layer}": array for name, array in fitted.items()}
 
     for done, ((plane, _, _), fitted) in enumerate(
