@@ -157,9 +157,10 @@ kodim03, 04 and 07 beside AVIF iq and WebP at 0.1, 0.2 and 0.35 bits per pixel
 (`benchmarks/side_by_side.py`, the default tune), in crops of 300 x 300 pixels. At 0.2 and 0.35 ours
 and AVIF's can hardly be told apart: lettering, shutters, petals and the straw of a hat are there in
 both, colours agree, and nothing shows patches; but AVIF keeps finer strands of hair at 0.2. At 0.1
-AVIF keeps more hair and a smoother sky; in ours the sky is a little mottled, hair and plaster are
-wiped, and dark green shutters turn grey, but lettering is as clear or clearer. WebP shows blocks,
-jagged edges and other colours up to 0.2.
+colours are right in both, the sky's blue and the shutters' green. AVIF keeps more hair and more of
+the clouds, which are flat in ours, as hair and plaster are; ours keeps lettering as clear or
+clearer, and the twig before the shutters, which AVIF smears. WebP shows blocks, jagged edges and
+other colours up to 0.2.
 
 ## Picture by picture
 

@@ -108,10 +108,10 @@ def encode(
         Size of the chroma planes; "auto" keeps them whole at fine steps.
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion. 2: and chosen again, for
-        what decoder "refine" will make of them: in three times as long, and better by more than
-        the file is larger, for other decoders not. Tiles are larger then, of up to 1024 pixels
-        each way for 512: half a per cent smaller, but as many threads find something to do only in
-        pictures of four times as many pixels.
+        what decoder "refine" will make of them, which takes three times as long and is no gain
+        for other decoders. Tiles have up to 1024 pixels each way in place of 512: files are half a
+        per cent smaller, but a picture of less than a megapixel may be one tile, which one thread
+        codes.
     target_bpp, target_size, target_psnr : optional
         Instead of a quality: at most this many bits per pixel or bytes, where the next finer step
         makes more; or at least this PSNR in dB (over all colour samples), where the next coarser
@@ -242,8 +242,8 @@ def decode(
         patch means alone. Sides are rounded up, ``decoder`` is not asked.
     out : array, uint8, optional
         Where to write the picture to, of its shape; it is returned. What is assigned to like an
-        array will do (`numpy.memmap`, an array of Zarr, h5py ...): 512 rows of the whole size at
-        a time are written, from the top, so the picture may be larger than memory.
+        array will do (`numpy.memmap`, an array of Zarr, h5py ...): a row of tiles at a
+        time is written, from the top, so the picture may be larger than memory.
     allow_partial : bool
         Accept a file that is cut short or damaged after its header, and show what is there.
     max_pixels : int

@@ -51,7 +51,7 @@ class Tuning(NamedTuple):
     Attributes
     ----------
     chroma_ratios : tuple of float
-        Of the chroma planes' step to luma's, where that is fine and where it is coarse.
+        Of the chroma planes' step to luma's, where that is 14 or less and where it is 56 or more.
     tilts : tuple of float
         Of the three planes: see :func:`cscodec.bitstream.steps.measurement_steps`.
     rate_weight : float
@@ -66,7 +66,10 @@ class Tuning(NamedTuple):
     full_chroma_step: float
 
     def chroma_step(self, step: float) -> float:
-        """Return the chroma planes' step: the coarser luma's is, the more easily colours fade."""
+        """Return the chroma planes' step for luma's; between 14 and 56 the ratio goes linearly.
+
+        Where steps are coarse, colours fade.
+        """
         share = min(max((step - _FINE_STEP) / (_COARSE_STEP - _FINE_STEP), 0.0), 1.0)
         fine, coarse = self.chroma_ratios
         return step * (fine + share * (coarse - fine))

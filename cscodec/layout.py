@@ -46,7 +46,7 @@ VALUE_CLIP = 32  #: larger values predict no more than this
 MEAN_CLIP = 64  #: nor do larger differences of means
 #: Rows of a network's inputs: by sign, source and measurement.
 NUM_INPUTS = 2 * NUM_SOURCES * NUM_MEASUREMENTS
-#: Rectified sums of the networks of layers 1 to 3, the first and the second.
+#: Rectified sums that networks of layers 1 to 3 have room for, the first and the second.
 WIDTHS = ((128, 64), (192, 64), (64, 32))
 #: What the networks of the means of Y, Cb and Cr look at, and their rectified sums.
 MEAN_INPUTS = tuple(

@@ -226,6 +226,12 @@ class TestMeasurements:
 
 
 @pytest.fixture(scope="module")
+def large_tiles_file() -> bytes:
+    """2 x 2 tiles of 560 x 528 pixels."""
+    return cscodec.encode(texture(1040, 1100), quality=60, model=odd_model(), effort=2)
+
+
+@pytest.fixture(scope="module")
 def whole(wide_file: bytes) -> Callable[..., Pixels]:
     """Decode the whole of ``wide_file``, once with every set of options."""
     return cache(lambda **options: decode(wide_file, "odd", **options))
@@ -257,6 +263,24 @@ class TestRegion:
         for options in ({}, {"decoder": "linear"}, {"preview": True}):
             part = decode(wide_file, "odd", region=region, **options)
             np.testing.assert_array_equal(part, whole(**options)[y : y + height, x : x + width])
+
+    @pytest.mark.parametrize(
+        "options", [{}, {"decoder": "linear"}, {"preview": True}, {"scale": 1 / 2}]
+    )
+    def test_it_is_in_large_tiles_too(
+        self, large_tiles_file: bytes, options: dict[str, Any]
+    ) -> None:
+        whole = decode(large_tiles_file, "odd", **options)
+        for x, y, width, height in ((552, 520, 16, 16), (0, 1030, 1100, 10), (560, 528, 2, 2)):
+            part = decode(large_tiles_file, "odd", region=(x, y, width, height), **options)
+            reduction = round(1 / options.get("scale", 1))
+            x, y, right, below = (n // reduction for n in (x, y, x + width, y + height))
+            np.testing.assert_array_equal(part, whole[y:below, x:right])
+
+    def test_large_tiles_hold_the_picture(self, large_tiles_file: bytes) -> None:
+        assert cscodec.info(large_tiles_file).num_tiles == 4
+        restored = decode(large_tiles_file, "odd", decoder="linear")
+        assert psnr_db(texture(1040, 1100), restored) > 30
 
     @settings(max_examples=30)
     @given(st.data())

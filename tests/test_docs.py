@@ -97,6 +97,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[\d{4}\]\((\S+)\)", index, re.MULTILINE)
+    assert listed == sorted(path.name for path in folder.glob("0*.md"))
+
+
 def test_readme_sizes_are_the_measured_ones() -> None:
     record = (ROOT / "benchmarks/results/rate_distortion.json").read_text(encoding="utf-8")
     measured = json.loads(record)["bd_rate_percent"]

@@ -87,7 +87,20 @@ def full_model() -> Model:
     return Model("full", odd_model().luma, odd_model().chroma, tables)
 
 
+@lru_cache(maxsize=1)
+def narrow_model() -> Model:
+    """Networks some of whose sums nothing looks at: the last ones, others, or all."""
+    tables = {name: array.copy() for name, array in odd_model().tables.items()}
+    for layer in (1, 2, 3):
+        hidden, outputs = tables[f"hidden_{layer}"], tables[f"outputs_{layer}"]
+        hidden[:2, 40:-1] = hidden[:, 3:7] = 0
+        outputs[0, 20:-1] = outputs[:, 5] = 0
+    tables["hidden_2"][2, :-1] = tables["outputs_3"][2, :-1] = 0
+    return Model("narrow", odd_model().luma, odd_model().chroma, tables)
+
+
 MODELS: dict[str, Callable[[], Model]] = {
+    "narrow": narrow_model,
     "plain": plain_model,
     "odd": odd_model,
     "round": round_model,
@@ -385,7 +398,9 @@ def test_the_page_s_layers_and_bands() -> None:
     assert reference.NEIGHBOURS == layout.NEIGHBOURS
     assert (container.TILE_SIZE, container.LARGE_TILE_SIZE) == (512, 1024)
     assert (reference.TILE, reference.LARGE_TILE) == (512, 1024)
-    assert "n = ⌈L/512⌉ along a side of L pixels, or ⌈L/1024⌉" in section("The picture")
+    picture = section("The picture")
+    assert "n = ⌈L/512⌉ along a side of L pixels, or ⌈L/1024⌉ with the header's flag 32" in picture
+    assert "of 16⌈L/(16n)⌉\n  pixels" in picture
 
 
 def test_the_page_s_knots() -> None:

@@ -139,7 +139,7 @@ def test_multiply_sparse(seed: int, eights: int, lanes: int, present: float) -> 
         pairs = LANES * eights // 2
         hidden = generator.choice(np.int16([1, 7, 4095]), 2 * pairs)
         hidden[generator.random(2 * pairs) >= present] = 0
-        weights = generator.integers(-127, 128, (pairs, LANES * lanes, 2)).astype(np.int8)
+        weights = generator.integers(-128, 128, (pairs, LANES * lanes, 2)).astype(np.int8)
         offsets = generator.integers(-(1 << 17), 1 << 17, LANES * lanes).astype(np.int32)
         product = np.full(LANES * lanes, 7, np.int32)
         return [hidden, weights, offsets, product]

@@ -10,7 +10,16 @@ import numpy.typing as npt
 import pytest
 from threadpoolctl import threadpool_limits
 
-from cscodec.layout import NUM_SOURCES
+from cscodec.bitstream.networks import NetworkWeights, for_kernel, kinds_of, widened
+from cscodec.kernels.predictions import LOG
+from cscodec.layout import (
+    CONSTANT_HIDDEN,
+    CONSTANT_INPUT,
+    LAYERS,
+    MAX_HIDDEN,
+    NUM_SOURCES,
+    WIDTHS,
+)
 from cscodec.learning.networks import (
     fit_network,
     initial_parameters,
@@ -62,6 +71,42 @@ def log_odds(network: dict[str, Array], values: Array, own: Array) -> tuple[Arra
     outputs = 256 * weights["outputs"][-1] + second @ weights["outputs"][:-1]
     sizes = outputs[:, : own.shape[1]] + logarithms(own) @ weights["own"]
     return sizes >> 11, outputs[:, own.shape[1] :] >> 5
+
+
+@pytest.mark.parametrize("layer", [1, 2, 3])
+def test_sums_whose_weights_are_bytes_cannot_overflow(layer: int) -> None:
+    """As docs/format.md says, so that a model need not be asked."""
+    inputs = NUM_SOURCES * LAYERS[layer + 1]  # one sign of each at most
+    assert 128 * int(LOG[-1]) * inputs + CONSTANT_INPUT * 32768 < 1 << 24
+    assert 128 * (MAX_HIDDEN * WIDTHS[layer - 1][0] + CONSTANT_HIDDEN) < 1 << 27
+
+
+@pytest.mark.parametrize("layer", [1, 2, 3])
+def test_a_narrow_network_is_widened_for_files_and_narrow_for_the_kernel(layer: int) -> None:
+    generator = np.random.default_rng(0)
+    kinds = kinds_of(layer)
+    wide, narrow = WIDTHS[layer - 1]
+    whole = NetworkWeights(
+        *(generator.integers(1, 90, shape).astype(dtype) for shape, dtype in kinds.values())
+    )
+    small = whole._replace(
+        inputs=whole.inputs[:, :16],
+        offsets=whole.offsets[:16],
+        hidden=whole.hidden[:17, :8],
+        outputs=whole.outputs[:9],
+    )
+    widened_small = widened(small, layer)
+    shapes = [array.shape for array in widened_small]
+    assert shapes == [shape for shape, _ in kinds.values()]
+    assert [array.dtype for array in widened_small] == [dtype for _, dtype in kinds.values()]
+    assert widened_small.hidden[-1].tolist() == [*small.hidden[-1], *[0] * (narrow - 8)]
+    kernel = for_kernel(widened_small, layer)
+    assert kernel.inputs.shape[1] == len(kernel.input_offsets) == 64
+    assert len(kernel.hidden_offsets) == 32
+    expected = for_kernel(small, layer)
+    for name in ("inputs", "input_offsets", "hidden", "hidden_offsets", "outputs", "own"):
+        np.testing.assert_array_equal(getattr(kernel, name), getattr(expected, name))
+    assert for_kernel(whole, layer).inputs.shape[1] == -(-wide // 64) * 64
 
 
 @pytest.mark.parametrize("signed", [True, False])

@@ -56,7 +56,9 @@ _FLAG_EXIF = 4
 _FLAG_XMP = 8
 _FLAG_UNLAPPED = 16  # patches are not lapped, though the model laps
 _FLAG_LARGE_TILES = 32
-_KNOWN_FLAGS = 2 * _FLAG_LARGE_TILES - 1
+_KNOWN_FLAGS = (
+    _FLAG_FULL_CHROMA | _FLAG_ICC | _FLAG_EXIF | _FLAG_XMP | _FLAG_UNLAPPED | _FLAG_LARGE_TILES
+)
 
 MAX_UNKNOWN_CHUNKS = 1000
 # A file that goes on beyond this is none of ours. Noise at the finest step, coded with tables that

@@ -94,8 +94,35 @@ def largest_sums(weights: Array) -> Array:
     return sums
 
 
+def widened(weights: NetworkWeights, layer: int) -> NetworkWeights:
+    """Fill a narrower network of a plane up with sums that nothing looks at."""
+    grown = [np.zeros(*kind) for kind in kinds_of(layer).values()]
+    for array, found in zip(grown, weights, strict=True):
+        array[tuple(map(slice, found.shape))] = found
+    whole = NetworkWeights(*grown)
+    for array, found in ((whole.hidden, weights.hidden), (whole.outputs, weights.outputs)):
+        array[len(found) - 1 :] = 0
+        array[-1, : found.shape[1]] = found[-1]  # the constant's
+    return whole
+
+
+def _narrowed(weights: NetworkWeights) -> NetworkWeights:
+    """Leave out the last sums of a network, if nothing looks at them."""
+    wide, narrow = (
+        1 + np.flatnonzero(np.append(True, array[1:-1].any(axis=1)))[-1]  # one at least
+        for array in (weights.hidden, weights.outputs)
+    )
+    return weights._replace(
+        inputs=weights.inputs[:, :wide],
+        offsets=weights.offsets[:wide],
+        hidden=np.delete(weights.hidden, np.s_[wide:-1], axis=0)[:, :narrow],
+        outputs=np.delete(weights.outputs, np.s_[narrow:-1], axis=0),
+    )
+
+
 def for_kernel(weights: NetworkWeights, layer: int) -> Network:
     """Lay the weights of a plane out for the kernel."""
+    weights = _narrowed(weights)
     sizes, signs = num_predicted(layer)
     by_source = weights.inputs.reshape(2, NUM_SOURCES, LAYERS[layer + 1], -1)
     missing = NUM_MEASUREMENTS - by_source.shape[2]

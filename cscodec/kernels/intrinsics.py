@@ -71,7 +71,10 @@ def multiply_pairs(hidden: Array, weights: Array, offsets: Array, product: Array
 
 @intrinsic
 def multiply_sparse(hidden: Array, weights: Array, offsets: Array, product: Array) -> None:
-    """As :func:`multiply_pairs`, for weights of int8: fast where most pairs are zeros."""
+    """As :func:`multiply_pairs`, for weights of int8: fast where many pairs are zeros.
+
+    Numbers are a multiple of ``LANES``, too.
+    """
     for i in range(len(product)):
         total = np.int64(offsets[i])
         for k in range(len(hidden)):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Array, Float32Array
+from cscodec.bitstream.networks import NetworkWeights, widened
 from cscodec.bitstream.steps import measurement_steps, scaled
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.bitstream.tiles import (
@@ -55,6 +56,8 @@ _RATE_WEIGHT = 0.05  # of the search, between those of the tunes
 #: Inputs of a patch that are not zero, on average, by layer, for luma and for chroma. Each takes
 #: time, and chroma has few bits beyond layer 1.
 _MOST_INPUTS = ((24, 24, 16), (24, 12, 6))
+#: Rectified sums of chroma's networks, which have few bits to save: fewer than there is room for.
+_CHROMA_WIDTHS = ((64, 32), (64, 32), (64, 32))
 # What a network is fitted to, at most, on average.
 _NETWORK_PATCHES, _NETWORK_BYTES, _NETWORK_MEANS = 1 << 22, 3 << 29, 1 << 23
 
@@ -242,11 +245,12 @@ def _fit_networks(
         fitted = fit_network(
             *known,
             signed,
-            WIDTHS[layer - 1],
+            (_CHROMA_WIDTHS if plane > 0 else WIDTHS)[layer - 1],
             own_generator,
             most_inputs=_MOST_INPUTS[plane > 0][layer - 1],
         )
-        return {f"{name}_{layer}": array for name, array in fitted.items()}
+        weights = widened(NetworkWeights(**fitted), layer)
+        return {f"{name}_{layer}": array for name, array in weights._asdict().items()}
 
     for done, ((plane, _, _), fitted) in enumerate(
         zip(jobs, parallel_map(fit, jobs, workers), strict=True)
