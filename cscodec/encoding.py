@@ -80,7 +80,7 @@ _FINE_STEP, _COARSE_STEP = 14.0, 56.0
 #: tilt, then much.
 TUNINGS: dict[Tune, Tuning] = {
     "psnr": Tuning((0.98, 0.98), (0.09375, 0.34375, 0.34375), 0.05, 6.0),
-    "visual": Tuning((1.0, 0.6), (1.125, 1.75, 1.75), 0.045, 3.0),
+    "visual": Tuning((0.96, 0.6), (1.125, 1.75, 1.75), 0.045, 3.0),
 }
 #: How far from zero, in steps, a value quantised to zero may lie: by rounding, and by search.
 ROUNDED_CELL, ZERO_CELL = 0.5, 0.75
