@@ -235,8 +235,8 @@ def _fit_networks(
         if layer == 0:
             seen = [(planes[: plane + 1], step) for planes, step in chosen if len(planes) > plane]
             means = _sampled_means(seen, own_generator)
-            weights = {} if means is None else fit_means(*means, own_generator)._asdict()
-            return {f"mean_{name}": array for name, array in weights.items()}
+            of_means = {} if means is None else fit_means(*means, own_generator)._asdict()
+            return {f"mean_{name}": array for name, array in of_means.items()}
         of_plane = [values[: plane + 1] for values in coded if len(values) > plane]
         known = _sampled(of_plane, layer, own_generator)
         if known is None:
