@@ -75,11 +75,7 @@ def multiply_sparse(hidden: Array, weights: Array, offsets: Array, product: Arra
 
     Numbers are a multiple of ``LANES``, too.
     """
-    for i in range(len(product)):
-        total = np.int64(offsets[i])
-        for k in range(len(hidden)):
-            total += np.int64(weights[k // 2, i, k % 2]) * np.int64(hidden[k])
-        product[i] = total
+    multiply_pairs(hidden, weights, offsets, product)
 
 
 @intrinsic
