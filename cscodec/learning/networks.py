@@ -27,7 +27,6 @@ Parameters = dict[str, Array]
 _BATCH = 2048  # patches, at most
 _BATCHES = 8  # that a small set makes, at least
 _PASSES = 8  # over all patches
-_MORE_PASSES, _FEW_ITERATIONS = 8, 4000  # while they make no more iterations than these
 _PILOT = 0.15  # of the whole training: a shorter one that says which inputs matter
 
 #: What the coder's integers can hold, and those that are bytes.
@@ -156,8 +155,7 @@ def _trained(
     flat = parameters["flat"]
     input_weights, hidden = parameters["inputs"][:-1], parameters["hidden"]
     batch = int(np.clip(len(own) // _BATCHES, 1, _BATCH))
-    few = min(_MORE_PASSES * len(own) // batch, _FEW_ITERATIONS)
-    iterations = int(effort * max(_PASSES * len(own) // batch, few))
+    iterations = int(effort * (_PASSES * len(own) // batch))
 
     def gradient(done: int) -> Array:
         patches = generator.integers(len(own), size=batch)

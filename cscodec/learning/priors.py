@@ -57,7 +57,7 @@ _RATE_WEIGHT = 0.05  # of the search, between those of the tunes
 #: time, and chroma has few bits beyond layer 1.
 _MOST_INPUTS = ((24, 24, 16), (24, 12, 6))
 #: Rectified sums of chroma's networks, which have few bits to save: fewer than there is room for.
-_CHROMA_WIDTHS = ((64, 32), (64, 32), (64, 32))
+_CHROMA_WIDTHS = (64, 32)
 # What a network is fitted to, at most, on average.
 _NETWORK_PATCHES, _NETWORK_BYTES, _NETWORK_MEANS = 1 << 22, 3 << 29, 1 << 23
 
@@ -245,7 +245,7 @@ def _fit_networks(
         fitted = fit_network(
             *known,
             signed,
-            (_CHROMA_WIDTHS if plane > 0 else WIDTHS)[layer - 1],
+            _CHROMA_WIDTHS if plane > 0 else WIDTHS[layer - 1],
             own_generator,
             most_inputs=_MOST_INPUTS[plane > 0][layer - 1],
         )
