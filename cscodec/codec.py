@@ -42,7 +42,7 @@ from cscodec.quality import step_for_picture
 from cscodec.rate_control import file_for_target
 from cscodec.restore.reduced import MEASUREMENTS_FOR
 from cscodec.rows import PictureRows, release_pages
-from cscodec.texture import Sample, lies_on_grid
+from cscodec.texture import texture_of
 from cscodec.transform.colour import without_alpha
 
 
@@ -159,13 +159,13 @@ def encode(
     picture = PictureRows(given.pixels)
     alpha = pack_alpha(_alpha_of(picture)) if picture.num_channels in (2, 4) else None
     extras = Extras(alpha, given.icc_profile, given.exif, given.xmp)
-    sample = Sample(picture)
-    settings = Settings(tune, subsampling, effort, measurements, lies_on_grid(sample, chosen))
+    texture = texture_of(picture, chosen)
+    settings = Settings(tune, subsampling, effort, measurements, texture.lies_on_grid)
     job = EncodingJob(picture, chosen, settings, extras, workers)
     num_pixels = picture.shape[0] * picture.shape[1]
     if not aims:
         if code is None:
-            code = step_code(step_for_picture(quality, sample, chosen, tune))
+            code = step_code(step_for_picture(quality, texture, tune))
         return job.file(code)
 
     def file_at(code: int) -> bytes:

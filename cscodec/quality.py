@@ -7,22 +7,15 @@ step follows the picture.
 
 from __future__ import annotations
 
-import numpy as np
-
 from cscodec.bitstream.steps import MIN_STEP
 from cscodec.choices import Tune
 from cscodec.errors import InvalidInputError
-from cscodec.layout import NUM_MEASUREMENTS
-from cscodec.model import Model
-from cscodec.texture import Sample
-from cscodec.transform.measure import analyse_plane
+from cscodec.texture import Texture
 
 _STEP_AT_50 = 36.0
 _STEP_AT_100 = 0.5
 _STEP_AT_0 = 225.0
 
-#: Measurements from here on are texture; patches whose measurements have this norm hide errors.
-_FAINT, _STRONG = 3, 96
 #: The step at a SSIMULACRA2 of 70 in parts of that at quality 75: docs/decisions/0022.
 _PLAIN_FACTOR, _FAINT_FACTOR, _STRONG_FACTOR = 0.75, -0.9, 0.7
 _LEAST_FACTOR, _MOST_FACTOR = 0.35, 1.0
@@ -47,15 +40,15 @@ def step_for_quality(quality: float) -> float:
     return 50 * _STEP_AT_50 / (quality + offset * (1 - quality / 50))
 
 
-def step_for_picture(quality: float, sample: Sample, model: Model, tune: Tune) -> float:
+def step_for_picture(quality: float, texture: Texture, tune: Tune) -> float:
     """Return the step Δ at which a picture has a quality.
 
     Parameters
     ----------
     quality : float
         0..100.
-    sample : Sample
-        Of the picture.
+    texture : Texture
+        The picture's.
     tune : {"visual", "psnr"}
         For "psnr", the step is the same for all pictures: that of :func:`step_for_quality`.
 
@@ -65,21 +58,8 @@ def step_for_picture(quality: float, sample: Sample, model: Model, tune: Tune) -
         If the quality is outside 0..100.
     """
     step = step_for_quality(quality)
-    return step if tune == "psnr" else max(MIN_STEP, step * _texture_factor(sample, model))
-
-
-def _texture_factor(sample: Sample, model: Model) -> float:
-    """What a picture's texture makes of the step.
-
-    Counted in integers, so that the file is the same on every machine.
-    """
-    faint = strong = patches = 0
-    for luma in sample.luma:
-        # Not lapped: a row of patches has nothing above and below.
-        texture = np.rint(analyse_plane(luma, model.luma.analysis)[..., 1:]).astype(np.int64)
-        faint += int(np.count_nonzero(abs(texture) >= _FAINT))
-        strong += int(np.count_nonzero((texture**2).sum(axis=-1) >= _STRONG**2))
-        patches += texture.shape[1]
-    faint_share = faint / (patches * (NUM_MEASUREMENTS - 1))
-    factor = _PLAIN_FACTOR + _FAINT_FACTOR * faint_share + _STRONG_FACTOR * (strong / patches)
-    return min(max(factor, _LEAST_FACTOR), _MOST_FACTOR)
+    if tune == "psnr":
+        return step
+    faint, strong = texture.faint_share, texture.strong_share
+    factor = _PLAIN_FACTOR + _FAINT_FACTOR * faint + _STRONG_FACTOR * strong
+    return max(MIN_STEP, step * min(max(factor, _LEAST_FACTOR), _MOST_FACTOR))

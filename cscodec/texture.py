@@ -2,51 +2,73 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cscodec.arrays import Float32Array
 from cscodec.layout import PATCH_SIZE
 from cscodec.model import Model
-from cscodec.parallel import computed_once
 from cscodec.rows import PictureRows
 from cscodec.transform.colour import split_colours, without_alpha
+from cscodec.transform.lapping import lap
 from cscodec.transform.measure import analyse_plane
-from cscodec.transform.patches import patch_grid
+from cscodec.transform.patches import patch_grid, whole_patches
 
 _SAMPLED_ROWS = 16  #: of patches
 #: On JPEG's grid of 8x8, what JPEG made zero is below the first: fewer measurements of patches as
 #: they are reach it than of lapped ones, in parts of these, by more than the second.
 _NOT_ZERO, _SHARE_ON_GRID = 2, 0.8
+#: Measurements from here on are texture; patches whose measurements have this norm hide errors.
+_FAINT, _STRONG = 3, 96
 
 
-class Sample:
-    """Some rows of patches of a picture, spread evenly; read when they are first asked for."""
+class Texture(NamedTuple):
+    """What is counted, in whole numbers, so that it is the same on every machine.
 
-    def __init__(self, picture: PictureRows) -> None:
-        self.picture = picture
-
-    @computed_once
-    def luma(self) -> list[Float32Array]:
-        """Their luma: (8, W) each, or less at the edge."""
-        rows, _ = patch_grid(self.picture.shape[:2])
-        middles = {(2 * k + 1) * rows // (2 * _SAMPLED_ROWS) for k in range(_SAMPLED_ROWS)}
-        tops = (PATCH_SIZE * row for row in sorted(middles))
-        strips = (self.picture[top : top + PATCH_SIZE] for top in tops)
-        return [split_colours(without_alpha(strip))[0] for strip in strips]
-
-
-def lies_on_grid(sample: Sample, model: Model) -> bool:
-    """Whether a picture was a JPEG file once, and shows it: it is coded best on its own grid.
-
-    Counted in integers, so that the file is the same on every machine.
+    Attributes
+    ----------
+    lies_on_grid : bool
+        Whether the picture was a JPEG file once, and shows it: it is coded best on its own grid.
+    faint_share : float
+        Of the measurements beside the means, those that are texture.
+    strong_share : float
+        Of the patches, those whose texture hides errors.
     """
 
-    lapping = model.luma.lapping
-    if lapping is None:
-        return False
+    lies_on_grid: bool
+    faint_share: float
+    strong_share: float
 
-    def not_zero(lapping: Float32Array | None) -> int:
-        planes = (analyse_plane(luma, model.luma.analysis, lapping) for luma in sample.luma)
-        return sum(int(np.count_nonzero(np.rint(abs(p[..., 1:])) >= _NOT_ZERO)) for p in planes)
 
-    return not_zero(None) < _SHARE_ON_GRID * not_zero(lapping)
+def texture_of(picture: PictureRows, model: Model) -> Texture:
+    """Look at some rows of patches of a picture, spread evenly."""
+    luma = _sampled_luma(picture)
+    system = model.luma
+
+    def values(plane: Float32Array) -> Float32Array:
+        return np.rint(analyse_plane(plane, system.analysis)[..., 1:])
+
+    def kept(values: Float32Array) -> int:
+        return int(np.count_nonzero(abs(values) >= _NOT_ZERO))
+
+    # Not of lapped patches: a row of patches has nothing above and below.
+    found = values(luma)
+    faint = int(np.count_nonzero(abs(found) >= _FAINT))
+    energies = np.einsum("ijk,ijk->ij", found, found)  # whole numbers below 2^24
+    strong = int(np.count_nonzero(energies >= _STRONG**2))
+    lies_on_grid = False
+    if system.lapping is not None:
+        for top in range(0, len(luma), PATCH_SIZE):
+            lap(luma[top : top + PATCH_SIZE], system.lapping)
+        lies_on_grid = kept(found) < _SHARE_ON_GRID * kept(values(luma))
+    return Texture(lies_on_grid, faint / found.size, strong / energies.size)
+
+
+def _sampled_luma(picture: PictureRows) -> Float32Array:
+    """Return rows of patches, (8 n, W), one under the other though they are no neighbours."""
+    rows, _ = patch_grid(picture.shape[:2])
+    middles = {(2 * k + 1) * rows // (2 * _SAMPLED_ROWS) for k in range(_SAMPLED_ROWS)}
+    tops = [PATCH_SIZE * row for row in sorted(middles)]
+    pixels = np.concatenate([picture[top : top + PATCH_SIZE] for top in tops])
+    return whole_patches(split_colours(without_alpha(pixels))[0])

@@ -15,7 +15,7 @@ from cscodec.errors import InvalidInputError
 from cscodec.model import load_model
 from cscodec.quality import step_for_picture, step_for_quality
 from cscodec.rows import PictureRows
-from cscodec.texture import Sample
+from cscodec.texture import texture_of
 
 
 @given(st.floats(0, 100), st.floats(0, 100))
@@ -46,7 +46,7 @@ def texture(strength: float, share: float = 1.0) -> Pixels:
 
 
 def step_of(pixels: Pixels, quality: float = 75) -> float:
-    return step_for_picture(quality, Sample(PictureRows(pixels)), load_model("photo"), "visual")
+    return step_for_picture(quality, texture_of(PictureRows(pixels), load_model("photo")), "visual")
 
 
 def test_faint_texture_asks_for_finer_steps_than_none_or_a_strong_one() -> None:
@@ -69,7 +69,7 @@ def test_chroma_s_step_grows_more_slowly_than_luma_s() -> None:
 
 def test_equal_steps_for_all_pictures_where_files_are_for_psnr() -> None:
     for pixels in (texture(0), texture(6)):
-        step = step_for_picture(60, Sample(PictureRows(pixels)), load_model("photo"), "psnr")
+        step = step_for_picture(60, texture_of(PictureRows(pixels), load_model("photo")), "psnr")
         assert step == step_for_quality(60)
 
 

@@ -221,6 +221,9 @@ def _caller(kernel: Kernel, run: Any) -> Callable[..., None]:
 _MOST_REMEMBERED = 1000
 
 
+_first_byte, _address_of = ctypes.c_char.from_buffer, ctypes.addressof
+
+
 class _Check:
     """What one array must be."""
 
@@ -228,7 +231,7 @@ class _Check:
         assert kind.shape is not None
         self.label = f"{kernel}: {name}"
         self.dtype = np.dtype(kind.dtype)
-        self.shape = kind.shape
+        self.shape, self.ndim = kind.shape, len(kind.shape)
         self.is_output = kind.is_output
         self.axes = [_Axis.of(size) for size in kind.shape]
 
@@ -238,15 +241,15 @@ class _Check:
         if (
             not isinstance(value, np.ndarray)
             or (value.dtype is not self.dtype and value.dtype != self.dtype)
-            or value.ndim != len(self.axes)
-            or not value.flags.c_contiguous
-            or not value.flags.aligned
-            or (self.is_output and not value.flags.writeable)
+            or value.ndim != self.ndim
+            or not (flags := value.flags).c_contiguous
+            or not flags.aligned
+            or (self.is_output and not flags.writeable)
         ):
             raise TypeError(self.expected(value))
         try:
             buffer: Any = value  # which arrays are, whatever their stubs say
-            return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+            return _address_of(_first_byte(buffer))
         except (TypeError, ValueError):  # read-only, or of size 0; this takes three times as long
             return value.ctypes.data
 
