@@ -5,8 +5,9 @@
     python benchmarks/rate_distortion.py --page     # only docs/rate-distortion.md, from the record
 
 Needs `pip install 'cscodec[bench]'` and the environment variable CSCODEC_DATA: a folder with
-table2/ (gray) and kodak12/ (colour). The anchors are slow and do not change: their points are kept
-in --cache, by the picture's content, the options and the libraries' versions.
+kodak12/ (colour), table2/ (gray) and train/photos/ (of which those that are held out). The anchors
+are slow and do not change: their points are kept in --cache, by the picture's content, the options
+and the libraries' versions.
 
 A prototype is measured the same way from Python:
 
@@ -29,19 +30,19 @@ from typing import Any
 import numpy as np
 from anchors import anchors
 from machine import describe_machine
-from measures import GRAY_MEASURES, MEASURES, RATE_RANGE, Point, bd_rate_of, curve, quality
-from rate_distortion_page import measured_goals, page
+from measures import MEASURES, RATE_RANGE, Point, bd_rate_of, curve, quality
+from rate_distortion_page import CHARTED, LABELS, measured_goals, page
 
 from cscodec.arrays import Pixels
 from cscodec.evaluation import charts, report
 from cscodec.evaluation.codecs import Codec, cscodec_codec
 from cscodec.evaluation.rate_distortion import mean_bd_rate
 from cscodec.images import read_picture
+from cscodec.learning.corpus import list_pictures, split_pictures
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results/rate_distortion.json"
 PAGE = ROOT / "docs/rate-distortion.md"
-SETS = {"table2": GRAY_MEASURES, "kodak12": MEASURES}
 #: Codecs of ours that are measured: options of :func:`cscodec.encode`.
 VARIANTS: dict[str, dict[str, Any]] = {
     "cscodec": {},
@@ -60,7 +61,7 @@ Anchors = Callable[[int], Mapping[str, Codec]]
 def compare(
     codecs: Sequence[Codec],
     *,
-    sets: Sequence[str] = tuple(SETS),
+    sets: Sequence[str] = tuple(LABELS),
     names: Sequence[str] | None = None,
     rivals: Sequence[str] | None = None,
     cache: Path | None = None,
@@ -73,7 +74,7 @@ def compare(
     ----------
     codecs : sequence of Codec
     sets : sequence of str
-        Of ``table2`` and ``kodak12``.
+        Of ``kodak12``, ``table2`` and ``held-out``.
     names : sequence of str, optional
         Only pictures with these stems.
     rivals : sequence of str, optional
@@ -121,7 +122,7 @@ def summarise(results: Results, own: Sequence[str] | None = None) -> dict[str, A
     for set_name, curves in results.items():
         names = list(next(iter(curves.values()), {}))
         summary[set_name] = {
-            name: {measure: _bd_rates(curves, name, measure) for measure in SETS[set_name]}
+            name: {measure: _bd_rates(curves, name, measure) for measure in LABELS[set_name]}
             for name in names
             if name in (own or VARIANTS)
         }
@@ -148,7 +149,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         for name, by_measure in by_codec.items():
             means = {measure: table["mean"] for measure, table in by_measure.items()}
             others = list(next(iter(means.values())))
-            rows = [[SETS[set_name][measure], *row.values()] for measure, row in means.items()]
+            rows = [[LABELS[set_name][measure], *row.values()] for measure, row in means.items()]
             print(f"\nBD-rate (%) of {name} on {set_name}")
             print(report.text_table(["", *others], rows, digits=1))
     if goals := measured_goals(summary):
@@ -173,10 +174,11 @@ def mean_curves(curves: Mapping[str, Curves], measure: str) -> list[charts.Serie
 
 
 def draw(results: Results, folder: Path) -> None:
-    """Write one SVG per set and measure."""
+    """Write one SVG per measure and set."""
     folder.mkdir(parents=True, exist_ok=True)
-    for set_name, curves in results.items():
-        for measure, label in SETS[set_name].items():
+    for set_name in CHARTED & results.keys():
+        curves = results[set_name]
+        for measure, label in LABELS[set_name].items():
             chart = charts.line_chart(
                 mean_curves(curves, measure),
                 title=f"{label}, mean of the {len(curves)} pictures of {set_name}",
@@ -207,8 +209,13 @@ def write(record: dict[str, Any], results: Results, path: Path) -> None:
 
 def pictures(set_name: str, names: Sequence[str] | None = None) -> list[Path]:
     """Files of a set, by name."""
-    folder = Path(os.environ["CSCODEC_DATA"]) / set_name
-    return [path for path in sorted(folder.glob("*.png")) if not names or path.stem in names]
+    folder = Path(os.environ["CSCODEC_DATA"])
+    if set_name == "held-out":
+        _, held_out = split_pictures(list_pictures([str(folder / "train" / "photos")]))
+        found = [picture.path for picture in held_out]
+    else:
+        found = sorted((folder / set_name).glob("*.png"))
+    return [path for path in found if not names or path.stem in names]
 
 
 def _rounded(value: Any, digits: int) -> Any:
@@ -219,7 +226,7 @@ def _rounded(value: Any, digits: int) -> Any:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--sets", nargs="+", default=list(LABELS), choices=list(LABELS))
     parser.add_argument("--images", nargs="+", metavar="STEM", help="only these pictures")
     parser.add_argument("--anchors", nargs="*", metavar="NAME", help="only these; may be none")
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
@@ -235,7 +242,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--page", action="store_true", help="only write docs/rate-distortion.md")
     arguments = parser.parse_args()
     if not arguments.page and "CSCODEC_DATA" not in os.environ:
-        parser.error("set CSCODEC_DATA to the folder that holds table2/ and kodak12/")
+        parser.error("set CSCODEC_DATA to the folder that holds kodak12/, table2/ and train/")
     return arguments
 
 
@@ -268,7 +275,7 @@ def main() -> None:
         "bd_rate_percent": summary,
     }
     part = arguments.quick or arguments.images or arguments.settings
-    whole = not part and arguments.anchors is None and set(arguments.sets) == set(SETS)
+    whole = not part and arguments.anchors is None and set(arguments.sets) == set(LABELS)
     if whole:  # refresh what is committed
         arguments.json = arguments.json or RESULTS
         arguments.charts = arguments.charts or ROOT / "docs"

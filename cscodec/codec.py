@@ -108,10 +108,10 @@ def encode(
         Size of the chroma planes; "auto" keeps them whole at fine steps.
     effort : int
         0: values are rounded. 1: they are chosen by rate and distortion. 2: and chosen again, for
-        what decoder "refine" will make of them, which takes three to four times as long and is
-        no gain for other decoders. Tiles have up to 1024 pixels each way in place of 512: files
-        are half a per cent smaller, but a picture of less than a megapixel may be one tile, which
-        one thread codes.
+        what decoder "refine" will make of them, which takes about three times as long and is no
+        gain for other decoders. Tiles have up to 1024 pixels each way in place of 512: files are
+        half a per cent smaller, but a picture of less than a megapixel may be one tile, which one
+        thread codes and decodes.
     target_bpp, target_size, target_psnr : optional
         Instead of a quality: at most this many bits per pixel or bytes, where the next finer step
         makes more; or at least this PSNR in dB (over all colour samples), where the next coarser

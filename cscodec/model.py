@@ -34,7 +34,7 @@ from cscodec.transform.lapping import HALF_PATCH
 from cscodec.transform.measure import analysis_matrix, synthesis_matrix
 
 SUFFIX = ".safetensors"
-_MOST_BYTES = 1 << 26  #: of a file; the shipped ones have less than 2 MB
+_MOST_BYTES = 1 << 26  #: of a file; the shipped ones have 2 MB or so
 _LARGEST_ENTRY = 1e6  # of Φ and Ψ: products of products stay far from what float32 holds
 
 

@@ -61,6 +61,12 @@ def picture(mode: str, height: int = 43, width: int = 61) -> Pixels:
     return channels[..., 0] if mode == "gray" else channels
 
 
+def blocks() -> Pixels:
+    """40 x 48 pixels that jump at the borders of patches, as files of JPEG do."""
+    jumps = np.add.outer(np.arange(5), np.arange(6)) % 2 * 120
+    return np.kron(jumps, np.ones((8, 8))).astype(np.uint8)
+
+
 #: What each valid file is made of.
 SOURCES: dict[str, Callable[[], Pixels]] = {
     "gray": partial(picture, "gray"),
@@ -69,8 +75,11 @@ SOURCES: dict[str, Callable[[], Pixels]] = {
     "gray-two-tiles": partial(picture, "gray", 20, 530),
     "gray-large-tile": partial(picture, "gray", 20, 530),
     "gray-flat": lambda: np.full((30, 50), 77, np.uint8),
+    "gray-unlapped": lambda: blocks() + picture("gray", 40, 48) // 16,
     "rgb-420": partial(picture, "rgb"),
     "rgb-444": partial(picture, "rgb"),
+    "rgb-two-rows-of-tiles": lambda: np.tile(picture("rgb", 43, 20), (13, 1, 1))[:530],
+    "rgb-two-large-tiles": lambda: np.tile(picture("rgb", 20, 61), (1, 18, 1)),
     "rgb-psnr": partial(picture, "rgb"),
     "rgb-lowest-quality": partial(picture, "rgb"),
     "rgb-finest-step": partial(picture, "rgb", 20, 20),
@@ -87,6 +96,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gray-large-tile": {"quality": 50, "effort": 2},
     "rgb-420": {"quality": 50, "subsampling": "4:2:0"},
     "rgb-444": {"quality": 90, "subsampling": "4:4:4"},
+    "rgb-two-rows-of-tiles": {"quality": 40},
+    "rgb-two-large-tiles": {"quality": 20, "effort": 2},
     "rgb-psnr": {"quality": 60, "tune": "psnr"},
     "rgb-lowest-quality": {"quality": 0},
     "rgb-finest-step": {"step": 0.25},
