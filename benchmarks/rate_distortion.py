@@ -212,7 +212,7 @@ def pictures(set_name: str, names: Sequence[str] | None = None) -> list[Path]:
     folder = Path(os.environ["CSCODEC_DATA"])
     if set_name == "held-out":
         _, held_out = split_pictures(list_pictures([str(folder / "train" / "photos")]))
-        found = [picture.path for picture in held_out]
+        found = [Path(picture.path) for picture in held_out]
     else:
         found = sorted((folder / set_name).glob("*.png"))
     return [path for path in found if not names or path.stem in names]

@@ -15,7 +15,7 @@ import os
 import statistics
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from machine import describe_machine
 from PIL import Image
 
 import cscodec
+from cscodec.choices import DECODERS, TUNES, Decoder
 from cscodec.kernels.declaration import Kernel, kernels
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,10 +34,10 @@ RESULTS = ROOT / "benchmarks" / "results" / "stages.json"
 #: Settings of BLAS that describe some other machine.
 FOREIGN_SETTINGS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 QUALITY = 75
-EFFORTS, DECODERS, TUNES = (1, 2), ("linear", "omp", "refine"), ("visual", "psnr")
+EFFORTS = (1, 2)
 
 
-def put_clocks(spent: Counter[str]) -> None:
+def put_clocks(spent: defaultdict[str, float]) -> None:
     """Make every kernel add its seconds to those of its stage, which is its file."""
 
     def timed(kernel: Kernel, code: Callable[..., None]) -> Callable[..., None]:
@@ -62,7 +63,7 @@ def actions(folder: Path) -> dict[str, Callable[[], object]]:
         options: dict[str, Any] = {"quality": QUALITY, "tune": tune, "effort": effort}
         return [cscodec.encode(pixels, workers=1, **options) for pixels in pictures]
 
-    def decode(files: list[bytes], decoder: str) -> None:
+    def decode(files: list[bytes], decoder: Decoder) -> None:
         for data in files:
             cscodec.decode(data, decoder=decoder, workers=1)
 
@@ -77,22 +78,20 @@ def actions(folder: Path) -> dict[str, Callable[[], object]]:
 
 def measure(rounds: int) -> dict[str, dict[str, float]]:
     """Median seconds of every stage of every action, in turn."""
-    spent: Counter[str] = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
     timed = actions(Path(os.environ["CSCODEC_DATA"]) / "kodak12")  # loads every kernel's code
     put_clocks(spent)
-    runs: dict[str, list[Counter[str]]] = {name: [] for name in timed}
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in timed}
     for _ in range(rounds):
         for name, action in timed.items():
             spent.clear()
             started = time.process_time()
             action()
             whole = time.process_time() - started
-            runs[name].append(
-                Counter(spent, Python=whole - sum(spent.values()), all=whole)
-            )
+            runs[name].append(spent | {"Python": whole - sum(spent.values()), "all": whole})
     return {
         name: {
-            stage: round(statistics.median(run[stage] for run in kept), 5)
+            stage: round(statistics.median(run.get(stage, 0) for run in kept), 5)
             for stage in sorted(set().union(*kept))
         }
         for name, kept in runs.items()

@@ -9,6 +9,7 @@ import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cscodec.bitstream import container
-from cscodec.errors import InvalidInputError
+from cscodec.errors import CscodecError, InvalidInputError
 from cscodec.model import Model, load_model
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ def number(name: str, value: Any) -> float:
     InvalidInputError
         If it is not.
     """
-    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
-        raise InvalidInputError(f"{name} is {value!r}; it must be a finite number")
-    return float(value)
+    return _number(name, value, "a finite number")
 
 
 def positive(name: str, value: Any) -> float:
@@ -63,10 +62,15 @@ def positive(name: str, value: Any) -> float:
     InvalidInputError
         If it is not.
     """
+    return _number(name, value, "positive and finite", above=0)
+
+
+def _number(name: str, value: Any, wanted: str, above: float = -math.inf) -> float:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_number and 0 < value < math.inf):
-        raise InvalidInputError(f"{name} is {value!r}; it must be positive and finite")
-    return float(value)
+    with suppress(OverflowError):
+        if is_number and above < float(value) < math.inf:
+            return float(value)
+    raise InvalidInputError(f"{name} is {value!r}; it must be {wanted}")
 
 
 def workers_or_none(value: Any) -> int | None:
@@ -88,7 +92,7 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
     InvalidInputError
         If it is none of those.
     """
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise InvalidInputError(f"{name} is {value!r}; allowed are {', '.join(allowed)}")
 
 
@@ -186,6 +190,10 @@ def file_bytes(file: Any, max_pixels: int) -> bytes:
         if hasattr(file, "read"):
             return container.read(file, max_pixels=max_pixels)
         return bytes(memoryview(file))
+    except CscodecError:
+        raise
+    except (OSError, ValueError) as error:  # closed, or for writing only
+        raise InvalidInputError(f"data cannot be read: {error}") from error
     except TypeError as error:
         raise InvalidInputError(
             f"data is {_kind(file)}; give bytes, a path, or a file opened in binary mode"

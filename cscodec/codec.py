@@ -267,11 +267,12 @@ def decode(
     InvalidInputError
         If an argument cannot be used, or the file cannot be read.
     """
-    if decoder not in DECODERS:  # one of another kind is named as such
-        why = ", for unquantised measurements" if decoder in UNQUANTISED_DECODERS else ""
+    if isinstance(decoder, str) and decoder in UNQUANTISED_DECODERS and decoder not in DECODERS:
         raise InvalidInputError(
-            f"decoder is {decoder!r}{why}; allowed for files are {', '.join(DECODERS)}"
+            f"decoder is {decoder!r}, for unquantised measurements; allowed for files are "
+            f"{', '.join(DECODERS)}"
         )
+    arguments.one_of("decoder", decoder, DECODERS)
     arguments.whole_number("sparsity", sparsity, 1, MAX_MEASUREMENTS)
     arguments.whole_number("max_pixels", max_pixels, 1)
     if max_seconds is not None:

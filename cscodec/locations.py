@@ -11,11 +11,12 @@ import posixpath
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from cscodec.errors import CscodecError, InvalidInputError
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_NOT_BELOW = re.compile(r"(^|/)(\.|/|$)" + r"|[\\:]" * (os.sep == "\\"))
 _MISSING = "needs fsspec, which is not installed: pip install 'cscodec[remote]'"
 
 
@@ -49,7 +50,8 @@ def is_folder(url: str) -> bool:
 def list_files(url: str) -> dict[str, int]:
     """Return the sizes of all files below a URL, by their paths relative to it, sorted.
 
-    Hidden files and folders are left out.
+    Left out are hidden files and folders, and what a store may have but no folder: names with an
+    empty part, which would begin at the root, or that lead elsewhere on Windows.
 
     Raises
     ------
@@ -62,7 +64,7 @@ def list_files(url: str) -> dict[str, int]:
             str(name).removeprefix(root): int(about.get("size") or 0)
             for name, about in sorted(system.find(path, detail=True).items())
         }
-    return {name: n for name, n in found.items() if not re.search(r"(^|/)\.", name)}
+    return {name: size for name, size in found.items() if not _NOT_BELOW.search(name)}
 
 
 def exists(url: str) -> bool:
@@ -89,7 +91,19 @@ def opened(url: str) -> Iterator[IO[bytes]]:
     with _store(url, "read") as (system, path):
         file = system.open(path, "rb")
     with file:
-        yield file
+        yield cast("IO[bytes]", _Reader(file, url))
+
+
+class _Reader:
+    """A store's file, whose errors are said like others of the store."""
+
+    def __init__(self, file: IO[bytes], url: str) -> None:
+        self._file, self._url = file, url
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, as many or all."""
+        with _errors_said(self._url, "read"):
+            return self._file.read(size)
 
 
 def write_whole(url: str, data: bytes, *, replace: bool) -> None:
@@ -115,14 +129,21 @@ def write_whole(url: str, data: bytes, *, replace: bool) -> None:
 
 @contextmanager
 def _store(url: str, what: str) -> Iterator[tuple[Any, str]]:
-    """Yield the store that a URL names, and the path in it; what it raises is said in one line."""
+    """Yield the store that a URL names, and the path in it."""
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError as error:
         raise InvalidInputError(f"{url}: {_MISSING}") from error
-    try:
+    with _errors_said(url, what):
         system, path = url_to_fs(url, use_listings_cache=False)
         yield system, str(path)
+
+
+@contextmanager
+def _errors_said(url: str, what: str) -> Iterator[None]:
+    """Say what a store raises in one line."""
+    try:
+        yield
     except (CscodecError, FileExistsError):
         raise
     except FileNotFoundError as error:

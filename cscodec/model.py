@@ -192,6 +192,10 @@ class Model:
         """
         return CoderTables.from_mapping(self.tables)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles are as frozen as the model, and as well checked.
+        return Model.from_bytes, (self.to_bytes(),)
+
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         arrays: dict[str, npt.NDArray[Any]] = {}
         for channel, system in (("luma", self.luma), ("chroma", self.chroma)):
@@ -279,10 +283,10 @@ def load_model(name_or_path: str | os.PathLike[str]) -> Model:
     if not isinstance(name_or_path, str | os.PathLike):
         kind = type(name_or_path).__name__
         raise InvalidInputError(f"model is of type {kind}; give a name, a path or a Model")
-    text = os.fspath(name_or_path)
+    text = os.fsdecode(name_or_path)
     if is_url(text):
         return _fetched(text)
-    path = Path(text)
+    path = Path(text).absolute()  # by which the model is remembered
     if not (path.suffix == SUFFIX or os.sep in text):
         shipped = shipped_models()
         if text not in shipped:
@@ -292,10 +296,13 @@ def load_model(name_or_path: str | os.PathLike[str]) -> Model:
                 f"give the path of a {SUFFIX} file for any other"
             )
         path = shipped[text]
-    if not path.is_file():
-        raise ModelNotFoundError(f"{path}: no such model file")
-    status = path.stat()
-    return _load(path, status.st_mtime_ns, status.st_size)
+    try:
+        if not path.is_file():
+            raise ModelNotFoundError(f"{text}: no such model file")
+        status = path.stat()
+        return _load(path, status.st_mtime_ns, status.st_size)
+    except OSError as error:
+        raise ModelNotFoundError(f"{text}: cannot be read: {error.strerror or error}") from error
 
 
 def find_model(model_id: bytes) -> Model:
@@ -346,7 +353,7 @@ def _read(file: IO[bytes], source: str) -> Model:
 
 
 def _frozen(array: npt.NDArray[Any]) -> Float32Array:
-    array = np.ascontiguousarray(array, np.float32)
+    array = np.array(array, np.float32, order="C")  # a copy: the caller's stays writable
     array.flags.writeable = False
     return array
 

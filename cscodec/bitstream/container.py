@@ -33,6 +33,7 @@ from cscodec.layout import (
     PATCH_SIZE,
     num_layers,
 )
+from cscodec.streams import read_up_to
 
 SIGNATURE = b"\x8bCSC\r\n\x1a"
 FORMAT_VERSION = 1
@@ -66,7 +67,6 @@ MAX_UNKNOWN_CHUNKS = 1000
 _MOST_BYTES_PER_SAMPLE = 16
 _MOST_OTHER_BYTES = 64 << 20  # metadata, unknown chunks
 _HEAD_BYTES = 1 << 12  # signature and header are in there
-_PIECE = 1 << 20  # read at a time
 
 
 Segment = bytes | memoryview
@@ -286,19 +286,18 @@ def read(stream: IO[bytes], *, max_pixels: int = DEFAULT_MAX_PIXELS, begun: byte
         If it does not begin as a file does, claims more than ``max_pixels``, or goes on beyond what
         a picture of its size can take.
     """
-    data = bytearray(begun + stream.read(_HEAD_BYTES))
-    header, _ = _header_of(_Reader(bytes(data)), max_pixels)
+    head = begun + read_up_to(stream, max(0, _HEAD_BYTES - len(begun)))
+    header, _ = _header_of(_Reader(head), max_pixels)
     rows, columns = (-(-side // PATCH_SIZE) for side in (header.height, header.width))
     samples = rows * columns * PATCH_SIZE**2 * header.channels
     most = samples * _MOST_BYTES_PER_SAMPLE + _MOST_OTHER_BYTES
-    while piece := stream.read(_PIECE):
-        data += piece
-        if len(data) > most:
-            raise LimitExceededError(
-                f"the file goes on after {most} bytes, more than a picture of "
-                f"{header.width} x {header.height} pixels can take"
-            )
-    return bytes(data)
+    data = head + read_up_to(stream, most + 1 - len(head))
+    if len(data) > most:
+        raise LimitExceededError(
+            f"the file goes on after {most} bytes, more than a picture of "
+            f"{header.width} x {header.height} pixels can take"
+        )
+    return data
 
 
 def unpack(

@@ -103,6 +103,7 @@ class CoderTables:
                     f"entropy coder table {name!r} is {tables[name].dtype} {tables[name].shape}, "
                     f"expected {np.dtype(dtype)} {shape}"
                 )
+        tables = {name: tables[name].copy() for name in _KINDS}  # the caller's stay writable
         if np.abs(tables["weights"].astype(np.int64)).max() > WEIGHT_LIMIT:
             raise InvalidModelError(f"a mixing weight is above {WEIGHT_LIMIT}")
         names = NetworkWeights._fields

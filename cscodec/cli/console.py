@@ -74,7 +74,7 @@ def reason(error: BaseException, source: str = "") -> str:
     elif isinstance(error, CscodecError):
         text = str(error)
     elif isinstance(error, OSError):
-        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        text = f"{error.filename}: {error.strerror or error}" if error.filename else str(error)
     else:
         text = f"internal error ({type(error).__name__}: {error}); please report it"
     name = name_of(source)

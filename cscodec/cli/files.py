@@ -59,7 +59,7 @@ def opened(source: str) -> Iterator[IO[bytes]]:
             yield sys.stdin.buffer
     except OSError as error:
         name = console.name_of(source)
-        raise InvalidInputError(f"{name}: cannot be read: {error.strerror}") from error
+        raise InvalidInputError(f"{name}: cannot be read: {error.strerror or error}") from error
 
 
 def read_stream(source: str, max_pixels: int) -> bytes:
@@ -117,7 +117,7 @@ def check_source(source: str) -> None:
         if stat.S_ISCHR(os.stat(source).st_mode):
             raise InvalidInputError(f"{source}: is a device, not a file")
     except OSError as error:
-        raise InvalidInputError(f"{source}: cannot be read: {error.strerror}") from error
+        raise InvalidInputError(f"{source}: cannot be read: {error.strerror or error}") from error
 
 
 def exists(target: str) -> bool:
@@ -221,7 +221,7 @@ def write_with(write: Callable[[IO[bytes]], None], target: str, force: bool) -> 
         raise OutputExistsError(f"{target}: {_EXISTS}") from error
     except OSError as error:
         name = "standard output" if target == STREAM else target
-        raise InvalidInputError(f"{name}: cannot be written: {error.strerror}") from error
+        raise InvalidInputError(f"{name}: cannot be written: {error.strerror or error}") from error
     finally:
         _writers.discard(writer)
 

@@ -7,6 +7,7 @@ What is read is sliced like an array by :func:`cscodec.encode`, what is written 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -22,6 +23,10 @@ from cscodec.images.tiff import FileTooLargeError, TiffWriter
 
 LARGE_PIXELS = 1 << 26  #: pictures of more pixels are read and written in parts, if they can be
 _MOST_BAND_BYTES = 1 << 28  #: of strips or tiles side by side, which are read at once
+#: Compressions of TIFF that are read in parts: none, LZW, Deflate, PackBits. Others may unpack to
+#: any size before it is noticed.
+_DEFLATE = (8, 32946)
+_READ_IN_PARTS = (1, 5, *_DEFLATE, 32773)
 
 
 def rows_of(image: Image.Image, file: IO[bytes]) -> Any:
@@ -61,7 +66,7 @@ def _tiff_rows(image: Image.Image, path: str) -> Any:
         is_one_piece = page.is_memmappable
     shape = (*image.size[::-1], *((3,) if image.mode == "RGB" else ()))
     is_plain = page.photometric in (1, 2) and page.planarconfig == 1 and page.dtype == np.uint8
-    if not is_plain or page.shape != shape:
+    if not is_plain or page.shape != shape or page.compression not in _READ_IN_PARTS:
         return None
     if is_one_piece:
         return np.memmap(path, np.uint8, "r", page.dataoffsets[0], shape)
@@ -93,6 +98,8 @@ class TiffRows:
         self.shape = page.shape
         self._height = page.tilelength if page.is_tiled else min(page.rowsperstrip, self.shape[0])
         self._across = -(-self.shape[1] // page.tilewidth) if page.is_tiled else 1
+        width = page.tilewidth if page.is_tiled else self.shape[1]
+        self._segment_bytes = self._height * width * int(np.prod(self.shape[2:]))
         self.band_bytes = self._height * int(np.prod(self.shape[1:]))
         self._last: tuple[int, Pixels] | None = None
 
@@ -115,13 +122,27 @@ class TiffRows:
                 for index in range(band * self._across, (band + 1) * self._across):
                     file.seek(page.dataoffsets[index])
                     data = file.read(page.databytecounts[index])
-                    segment, place, size = page.decode(data, index, jpegtables=page.jpegtables)
-                    if segment is not None:  # else it was left out, and is black
-                        left, right = place[3], min(place[3] + size[2], self.shape[1])
-                        part = segment[0, : shape[0], : right - left]
-                        pixels[:, left:right] = part.reshape(pixels[:, left:right].shape)
+                    try:
+                        segment, place, size = self._decoded(data, index)
+                        if segment is not None:  # else it was left out, and is black
+                            left, right = place[3], min(place[3] + size[2], self.shape[1])
+                            part = segment[0, : shape[0], : right - left]
+                            pixels[:, left:right] = part.reshape(pixels[:, left:right].shape)
+                    except Exception as error:  # readers of strips have errors of their own
+                        raise InvalidInputError(
+                            f"{self._path}: the picture is truncated or damaged (strip or tile "
+                            f"{index}: {error}); get an intact copy"
+                        ) from error
             self._last = band, pixels
         return self._last[1]
+
+    def _decoded(self, data: bytes, index: int) -> Any:
+        """Decode a strip or tile; its size is checked first, as Deflate unpacks to any."""
+        if self._page.compression in _DEFLATE:
+            most = self._segment_bytes
+            if len(zlib.decompressobj().decompress(data, most + 1)) > most:
+                raise ValueError(f"it holds more than its {most} bytes")
+        return self._page.decode(data, index)
 
 
 class WrittenRows:

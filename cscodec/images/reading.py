@@ -13,9 +13,9 @@ import importlib.util
 import io
 import os
 import stat
-import threading
+import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
@@ -29,6 +29,7 @@ from cscodec.images.metadata import upright
 from cscodec.images.picture import Picture
 from cscodec.images.samples import check_mode, samples
 from cscodec.layout import DEFAULT_MAX_PIXELS
+from cscodec.streams import read_up_to
 
 #: What is opened: formats with a signature, whose readers run no other program.
 INPUT_FORMATS = (
@@ -55,7 +56,6 @@ PICTURE_SUFFIXES = frozenset(
     for suffixes in (*(known for _, known in INPUT_FORMATS), _HEIF_SUFFIXES if _HAS_HEIF else ())
     for suffix in suffixes
 )
-_pillow_lock = threading.Lock()
 # Of a stream, which may have no end.
 _PIECE = 1 << 20
 _MOST_BYTES_PER_PIXEL, _MOST_OTHER_BYTES = 16, 64 << 20
@@ -102,7 +102,12 @@ def read_picture(
         return _read(io.BytesIO(source), "picture", wanted)
     if not isinstance(source, (str, os.PathLike)):
         name = getattr(source, "name", None)
-        file = io.BytesIO(stream_bytes(source, max_pixels))
+        try:
+            file = io.BytesIO(stream_bytes(source, max_pixels))
+        except InvalidInputError:
+            raise
+        except (OSError, ValueError, TypeError) as error:  # closed, for writing only, of text
+            raise InvalidInputError(f"picture: cannot be read: {error}") from error
         return _read(file, name if isinstance(name, str) else "picture", wanted)
     name = os.fspath(source)
     try:
@@ -129,20 +134,17 @@ def stream_bytes(stream: IO[bytes], max_pixels: int) -> bytes:
     InvalidInputError
         If it goes on beyond what ``max_pixels`` can take.
     """
-    data = bytearray(stream.read(_PIECE))
-    prefix = bytes(data[:16])
-    accepting = [Image.OPEN[name][1] for name in _openable()]
-    if prefix[4:8] != b"ftyp" and not any(accepts and accepts(prefix) for accepts in accepting):
-        return bytes(data)
+    begun = read_up_to(stream, _PIECE)
+    if begun[4:8] != b"ftyp" and not any(_accepting(begun)):
+        return begun
     most = max_pixels * _MOST_BYTES_PER_PIXEL + _MOST_OTHER_BYTES
-    while piece := stream.read(_PIECE):
-        data += piece
-        if len(data) > most:
-            raise InvalidInputError(
-                f"goes on after {most} bytes, more than a picture of {max_pixels} pixels takes; "
-                "raise the limit (--max-pixels) if you trust it"
-            )
-    return bytes(data)
+    data = begun + read_up_to(stream, most + 1 - len(begun))
+    if len(data) > most:
+        raise InvalidInputError(
+            f"goes on after {most} bytes, more than a picture of {max_pixels} pixels takes; "
+            "raise the limit (--max-pixels) if you trust it"
+        )
+    return data
 
 
 def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:
@@ -187,8 +189,13 @@ def _opened(file: IO[bytes], head: bytes) -> Image.Image:
             )
         heif: Image.Image = importlib.import_module(_HEIF_PACKAGE).HeifImageFile(file)
         return heif
-    with _pillow_limit_lifted():
-        return Image.open(file, formats=_openable())
+    # Not by Image.open: it refuses and warns by a limit of the whole process.
+    for name in _accepting(head):
+        with suppress(SyntaxError, IndexError, TypeError, struct.error):
+            file.seek(0)
+            image: Image.Image = Image.OPEN[name][0](file, "")
+            return image
+    raise UnidentifiedImageError
 
 
 def _openable() -> list[str]:
@@ -196,17 +203,12 @@ def _openable() -> list[str]:
     return [name for name, _ in INPUT_FORMATS if name in Image.OPEN]
 
 
-@contextmanager
-def _pillow_limit_lifted() -> Iterator[None]:
-    # Pillow's own limit warns at 89 megapixels and fails at 179, whatever the caller allows.
-    # It is a global: hold it only while the header is parsed, one thread at a time.
-    with _pillow_lock:
-        limit = Image.MAX_IMAGE_PIXELS
-        Image.MAX_IMAGE_PIXELS = None
-        try:
-            yield
-        finally:
-            Image.MAX_IMAGE_PIXELS = limit
+def _accepting(head: bytes) -> Iterator[str]:
+    """Formats that a file which begins so may be of."""
+    for name in _openable():
+        accepts = Image.OPEN[name][1]
+        if accepts is None or accepts(head[:16]) is True:
+            yield name
 
 
 def _check(image: Image.Image, wanted: _Wanted) -> None:
@@ -248,17 +250,13 @@ def _damage(error: BaseException) -> str:
 
 def _why_not_identified(file: IO[bytes], head: bytes) -> str:
     """Say what is wrong with a file that Pillow does not open, as far as it can be known."""
-    for name in _openable():
-        factory, accept = Image.OPEN[name]
-        if accept is None or accept(head[:16]) is not True:
-            continue
+    for name in _accepting(head):
         try:
             bits = bits_per_sample(name, file)
             if name == "TIFF":
                 return f"a TIFF of this kind ({bits} bits per sample) is not supported; {_CONVERT}"
             file.seek(0)
-            with _pillow_limit_lifted():
-                factory(file, "")
+            Image.OPEN[name][0](file, "")
         except Unsupported as error:
             return str(error)
         except Exception as error:

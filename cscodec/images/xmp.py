@@ -98,8 +98,9 @@ def _with_number(xmp: bytes, namespace: str, prefix: str, name: str, value: int)
 def _without(xmp: bytes, properties: tuple[tuple[str, str], ...]) -> bytes | None:
     if not any(namespace.encode() in xmp for namespace, _ in properties):
         return xmp
-    # XMP has no DOCTYPE, whose entities could grow without bound; parsed, it is 100 times as large.
-    if b"<!DOCTYPE" in xmp or len(xmp) > _MOST_BYTES:
+    # XMP has no DOCTYPE, whose entities could grow without bound, and no UTF-16 to hide one in;
+    # parsed, it is 100 times as large.
+    if b"<!DOCTYPE" in xmp or b"\0" in xmp.rstrip(b"\0") or len(xmp) > _MOST_BYTES:
         return None
 
     def is_unwanted(node: Any) -> bool:

@@ -95,7 +95,8 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             _attach_arrays(saved.value("state"), arrays),
         )
     except OSError as error:
-        raise InvalidInputError(f"{path}: cannot read the checkpoint: {error.strerror}") from error
+        reason = error.strerror or error
+        raise InvalidInputError(f"{path}: cannot read the checkpoint: {reason}") from error
     except (SafetensorError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise not_a_checkpoint(path, error) from error
 

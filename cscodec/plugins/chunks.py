@@ -7,6 +7,7 @@ all that decoding needs; options are for writing, and tell readers of the metada
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -41,7 +42,7 @@ class ChunkCoder:
 
     Attributes
     ----------
-    model : str
+    model : str, path or Model
         By name, by path, or by id (see :func:`use_model`); kept as the id.
     """
 
@@ -142,5 +143,5 @@ def picture_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def _is_model_id(text: str) -> bool:
-    return len(text) == 16 and all(digit in "0123456789abcdef" for digit in text)
+def _is_model_id(model: object) -> bool:
+    return isinstance(model, str) and re.fullmatch("[0-9a-f]{16}", model) is not None

@@ -158,7 +158,7 @@ def load_network(path: str | os.PathLike[str] | None = None) -> Network:
     """
     if path is None:
         path = (shipped_folder() or Path("models")) / "networks" / "restorer.safetensors"
-    place = Path(path)
+    place = Path(path).absolute()  # by which the weights are remembered
     if not place.is_file():
         raise ModelNotFoundError(f"{place}: no such file of the restorer's weights; {_REMEDY}")
     status = place.stat()
