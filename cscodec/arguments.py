@@ -231,6 +231,8 @@ def picture_of(
         picture = read_picture(bytes(image), max_pixels=max_pixels)
     elif isinstance(image, str | os.PathLike) or hasattr(image, "read"):
         picture = read_picture(image, max_pixels=max_pixels)
+    elif isinstance(image, np.ma.MaskedArray) and np.ma.is_masked(image):
+        raise InvalidInputError("image has masked samples; fill them first: image.filled(0)")
     else:
         picture = Picture(image)
     picture = replace(picture, **given)

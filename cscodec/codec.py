@@ -180,9 +180,11 @@ def encode(
     ((name, wanted),) = aims
     if name == "target_psnr":
         return file_for_target(file_at, psnr_of, wanted, unit="dB", at_least=True)
+    carried = sum(len(payload or b"") for payload in extras[1:])
+    note = f"; {carried} bytes of it are metadata, which can be left out (--strip)" * (carried > 0)
     if name == "target_bpp":
-        return file_for_target(file_at, bits_per_pixel, wanted, unit="bits per pixel")
-    return file_for_target(file_at, len, wanted, unit="bytes")
+        return file_for_target(file_at, bits_per_pixel, wanted, unit="bits per pixel", note=note)
+    return file_for_target(file_at, len, wanted, unit="bytes", note=note)
 
 
 def restored_psnr_db(image: Any, data: bytes, model: Model, workers: int | None) -> float:

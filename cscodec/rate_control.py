@@ -23,6 +23,7 @@ def file_for_target(
     *,
     unit: str,
     at_least: bool = False,
+    note: str = "",
 ) -> bytes:
     """Return a file that meets a target, where the file of the next step does not.
 
@@ -35,8 +36,8 @@ def file_for_target(
     wanted : float
         Most that it may be; the next step is finer. With ``at_least`` the least, as of PSNR, and
         the next step is coarser.
-    unit : str
-        For messages.
+    unit, note : str
+        For messages: after numbers, and at the end.
 
     Raises
     ------
@@ -67,7 +68,7 @@ def file_for_target(
             raise InvalidInputError(
                 f"the target of {_text(wanted)} {unit} cannot be reached: this picture allows "
                 f"{_text(low)} to {_text(high)} {unit} "
-                f"(steps {MIN_STEP:g} to {COARSEST_CODE / STEP_UNIT:g})"
+                f"(steps {MIN_STEP:g} to {COARSEST_CODE / STEP_UNIT:g}){note}"
             )
     return best
 

@@ -20,6 +20,7 @@ _PATIENCE_S = 0.35  #: for a command to say what it did
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _received: list[int] = []
 _watcher: list[threading.Thread] = []
+_last_words: list[str] = []
 
 
 def leave_on_signals() -> None:
@@ -55,6 +56,16 @@ def raised_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def last_words(text: str) -> Iterator[None]:
+    """Have a line ready for standard error, in case a signal ends the process while inside."""
+    _last_words.append(text)
+    try:
+        yield
+    finally:
+        _last_words.remove(text)
+
+
 def _leave(number: int, frame: object) -> NoReturn:
     """End the process without waiting for its threads; what they were writing is removed."""
     remove_hidden()
@@ -86,4 +97,6 @@ def _watch(reader: int) -> None:
     while number := os.read(reader, 1):
         time.sleep(_PATIENCE_S)
         if signal.getsignal(number[0]) in (_raise, _leave):  # else a command has plans of its own
+            for text in _last_words:
+                os.write(2, f"{text}\n".encode(errors="backslashreplace"))
             _leave(number[0], None)

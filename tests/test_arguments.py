@@ -238,3 +238,38 @@ class TestOptions:
         )
         part = decode(encode(GRAY), region=np.array([1, 2, 3, 4]), workers=np.int32(1))
         assert part.shape == (4, 3)
+
+
+class Failing(io.RawIOBase):
+    def read(self, size: int = -1) -> bytes:
+        raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("function", [encode, decode, cscodec.info])
+def test_files_that_cannot_be_read(function: Any, tmp_path: Path) -> None:
+    closed = io.BytesIO(encode(RGB))
+    closed.close()
+    with open(tmp_path / "a", "wb") as for_writing:
+        for file in (closed, for_writing, Failing(), io.StringIO("text")):
+            with pytest.raises(InvalidInputError, match=r"cannot be read|binary mode"):
+                function(file)
+
+
+@pytest.mark.parametrize("name", ["quality", "step", "target_bpp", "target_psnr"])
+def test_numbers_beyond_floats(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"{name} is 1000"):
+        encode(RGB, **{name: 10**400})
+
+
+def test_names_that_are_arrays() -> None:
+    with pytest.raises(InvalidInputError, match=r"tune is .*; allowed are visual, psnr"):
+        encode(RGB, tune=np.zeros(3))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"decoder is .*; allowed are refine"):
+        decode(encode(RGB), decoder=np.zeros(3))  # type: ignore[arg-type]
+
+
+def test_masked_samples_are_refused() -> None:
+    masked = np.ma.masked_less(RGB, 128)
+    with pytest.raises(InvalidInputError, match=r"masked samples; fill them first"):
+        encode(masked)
+    assert encode(masked.filled(0)) == encode(np.ma.masked_array(masked.filled(0)))

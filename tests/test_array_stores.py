@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strategies import Pixels, plain_model, sample
+from strategies import Pixels, odd_model, plain_model, sample
 
 import cscodec
 from cscodec.errors import BitstreamError, InvalidInputError, ModelError
@@ -201,6 +201,12 @@ class TestOptions:
     def test_wrong_ones_are_refused_at_once(self, wrong: dict[str, Any]) -> None:
         with pytest.raises((InvalidInputError, ModelError)):
             CscCodec(**wrong)
+
+    def test_models_by_path_and_as_they_are(self, tmp_path: Path) -> None:
+        model = odd_model()
+        model.save(tmp_path / "mine.safetensors")
+        for given in (model, tmp_path / "mine.safetensors", str(tmp_path / "mine.safetensors")):
+            assert ChunkCoder(model=given).model == model.model_id.hex()  # type: ignore[arg-type]
 
     def test_models_of_ones_own_are_named_by_id(self, pixels: Pixels) -> None:
         model = plain_model()

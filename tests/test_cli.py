@@ -265,7 +265,12 @@ def test_an_unreachable_target_is_an_error(run: Run) -> None:
     result = run("encode", "a.png", "--bpp", "0.001")
     assert result.code == 1
     assert "a.png" in result.stderr
+    assert "metadata" not in result.stderr
     assert entries() == {"a.png"}
+    Image.open("a.png").save("b.png", icc_profile=b"profile" * 100)
+    result = run("encode", "b.png", "--target-size", "400")
+    assert result.code == 1
+    assert "; 700 bytes of it are metadata, which can be left out (--strip)" in result.stderr
 
 
 @pytest.mark.parametrize(("scale", "reduction"), [("1", 1), ("1/2", 2), ("0.25", 4), ("1/8", 8)])
@@ -325,9 +330,13 @@ def test_a_file_that_was_cut_short(run: Run) -> None:
     run("encode", "a.png")
     data = Path("a.csc").read_bytes()
     Path("cut.csc").write_bytes(data[: len(data) * 2 // 3])
-    result = run("decode", "cut.csc")
-    assert result.code == 4
+    for command in ("decode", "info"):
+        result = run(command, "cut.csc")
+        assert result.code == 4
+        assert "; --allow-partial takes what there is" in result.stderr
     assert "cut.png" not in entries()
+    Path("head.csc").write_bytes(data[:20])  # of which nothing can be shown
+    assert "--allow-partial" not in run("decode", "head.csc").stderr
     result = run("decode", "cut.csc", "--allow-partial")
     assert result.code == 0
     warned = re.search(r"cut.csc: warning: cut short or damaged; missing: (.*)", result.stderr)
@@ -336,7 +345,6 @@ def test_a_file_that_was_cut_short(run: Run) -> None:
     assert close(pixels_of("cut.png"), pixels)
     (record,) = run("decode", "cut.csc", "--allow-partial", "-f", "--json").json()
     assert (record["complete"], record["missing"]) == (False, warned[1].split(", "))
-    assert run("info", "cut.csc").code == 4
     text = run("info", "cut.csc", "--allow-partial").stdout.decode()
     assert re.search(r"^complete +no$", text, re.MULTILINE)
     assert re.search(rf"^missing +{warned[1]}$", text, re.MULTILINE)
@@ -433,6 +441,11 @@ def test_models(run: Run) -> None:
     assert re.search(r"^model id +[0-9a-f]{16}$", shown, re.MULTILINE)
     assert re.search(r"^metadata command +cscodec train ", shown, re.MULTILINE)
     assert "{" not in shown
+    names = [line.split("  ")[0] for line in shown.splitlines() if line.startswith("tables ")]
+    assert names == sorted(names)
+    assert shown.splitlines()[-1].startswith("tables ")
+    assert "99.00" not in text
+    assert "exact" in text
 
 
 def test_eval_reports_real_sizes(run: Run) -> None:
@@ -675,6 +688,24 @@ def test_names_that_read_as_options_are_hinted_at(run: Run) -> None:
     assert result.code == 0
     assert "read as options" not in result.stderr
     assert run("encode", "./-dash.png", "-f").code == 0
+
+
+def test_nothing_is_done_where_a_name_reads_as_an_option_and_its_value(run: Run) -> None:
+    picture("-draft.png", 20, 20)
+    picture("a.png", 20, 20)
+    result = run("encode", "-draft.png", "a.png")  # -d raft.png
+    assert result.code == 2
+    assert "write ./-draft.png" in result.stderr
+    assert entries() == {"-draft.png", "a.png"}
+
+
+def test_strip_takes_its_value_after_an_equals_sign(run: Run) -> None:
+    picture("a.png", 20, 20)
+    result = run("encode", "--strip", "exif,gps", "a.png")
+    assert (result.code, entries()) == (2, {"a.png"})
+    assert "write --strip=exif,gps" in result.stderr
+    Path("a.png").rename("exif")
+    assert run("encode", "--strip", "exif").code == 0
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,17 @@ def test_files_of_other_kinds_are_counted(run: Run) -> None:
     assert "other kinds" not in run("encode", "-r", "in", "-d", "out", "-f", "--quiet").stderr
 
 
+def test_phones_pictures_that_are_left_out_are_told_the_remedy(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    batch.say_left_out(["in/IMG_1.HEIC", "in/notes.txt"])
+    said = capsys.readouterr().err
+    assert said.startswith("cscodec: 2 files of other kinds: .heic .txt\n")
+    assert "pip install 'cscodec[heif]'" in said
+    batch.say_left_out(["in/notes.txt"])
+    assert "heif" not in capsys.readouterr().err
+
+
 def test_a_summary_says_what_was_saved(run: Run) -> None:
     for name in ("in/a.png", "in/b.png"):
         picture(name, 200, 200, 3)
@@ -126,6 +137,8 @@ def test_existing_outputs_can_be_passed_over(run: Run) -> None:
     result = run("encode", "-r", "in", "-d", "out", "--skip-existing", "-v")
     assert result.code == 0
     assert "in/b.png: skipped, out/b.csc exists" in result.stderr
+    only = run("encode", "in/b.png", "-d", "out", "--skip-existing")
+    assert only.stderr == "cscodec: in/b.png: skipped, out/b.csc exists\n"
     assert re.search(r"in/a.png -> out/a.csc: .*, [\d.]+ s$", result.stderr, re.MULTILINE)
     assert "1 file skipped" in result.stderr
     assert Path("out/b.csc").read_text() == "precious"

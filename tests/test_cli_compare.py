@@ -140,6 +140,8 @@ def test_without_matplotlib_a_report_is_refused_at_once_and_figures_are_not(
     assert "pip install 'cscodec[report]'" in result.stderr
     assert not Path("page").exists()
     assert run(*words).code == 0
+    assert run(*words, "--report", "page", "--no-curves").code == 0
+    assert Path("page/index.html").exists()
 
 
 def test_a_picture_without_error_is_exact_and_leaves_the_mean_finite(run: Run) -> None:

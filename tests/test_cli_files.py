@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,38 @@ def test_folders_without_pictures(run: Run) -> None:
         result = run(command, "-r", "empty")
         assert result.code == 1
         assert "empty: holds no files to work on" in result.stderr
+
+
+def test_what_needs_no_work_is_said_as_what_it_is(run: Run) -> None:
+    picture("a.png", 24, 24)
+    run("encode", "a.png")
+    before = entries()
+    assert "a.csc: is a .csc file already" in run("encode", "a.csc", "-f").stderr
+    assert "a.png: is a .png file already" in run("decode", "a.png", "-f").stderr
+    assert "gone.png: cannot be read: No such file" in run("decode", "gone.png").stderr
+    assert entries() == before
+
+
+def test_a_folder_that_is_not_there_is_no_file(run: Run) -> None:
+    picture("a.png", 24, 24)
+    result = run("encode", "a.png", "-o", "out/")
+    assert result.code == 1
+    assert "out/: is a folder; name a file, or use -d" in result.stderr
+    assert entries() == {"a.png"}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_pipes_with_names_are_read_whole(run: Run) -> None:
+    picture("a.png", 24, 24)
+    data = Path("a.png").read_bytes()
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=lambda: Path("pipe").write_bytes(data))
+    writer.start()
+    (record,) = run("encode", "pipe", "-o", "b.csc", "--json").json()
+    writer.join()
+    run("encode", "a.png")
+    assert (record["source_bytes"], record["warnings"]) == (len(data), [])
+    assert Path("b.csc").read_bytes() == Path("a.csc").read_bytes()
 
 
 def test_compressing_twice_is_refused(run: Run) -> None:

@@ -109,6 +109,7 @@ def test_exact_restoration_is_called_so(
     out = capsys.readouterr().out
     assert "exact" in out
     assert "99.00" not in out
+    assert "more than the paper's omp" not in out  # by how much nobody can say
 
 
 def test_json_goes_to_stdout(
@@ -232,6 +233,30 @@ def test_interrupted_then_resumed_by_the_printed_command(pictures: Path, tmp_pat
     changed = [word if word != "64" else "65" for word in command[2:]]
     with pytest.raises(SystemExit):
         main(["train", *changed])
+    assert not output.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
+def test_interrupted_while_tables_are_learned(pictures: Path, tmp_path: Path) -> None:
+    """In kernels of seconds, which the process does not wait for."""
+    output, checkpoint = tmp_path / "m.safetensors", tmp_path / "run.checkpoint"
+    small = "-m 63 --atoms 64 --dictionary-iterations 2 --outer-iterations 1 --batch-size 64"
+    arguments = [str(pictures), "-o", str(output), *small.split(), "--checkpoint", str(checkpoint)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "cscodec", "train", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "learning the entropy coder's tables" in line:
+                time.sleep(0.5)
+                process.send_signal(signal.SIGINT)
+    assert process.returncode == 130, lines
+    assert lines[-1].startswith("cscodec: interrupted; resume with: cscodec train ")
     assert not output.exists()
 
 

@@ -237,13 +237,24 @@ def test_limit_is_checked_before_decoding() -> None:
         read_picture(small, max_pixels=99)
 
 
-def test_pillows_own_limit_neither_warns_nor_fails_and_is_left_alone() -> None:
+def test_pillows_own_limit_neither_warns_nor_fails_and_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     limit = Image.MAX_IMAGE_PIXELS
     assert limit is not None
     width = 4 * 1024
     height = 2 * limit // width + 64  # above what Pillow refuses
     data = saved(Image.new("1", (width, height)), "PNG")
+    factory, accept = Image.OPEN["PNG"]
+    meanwhile = []  # other threads rely on it
+
+    def watched(*arguments: Any) -> Any:
+        meanwhile.append(Image.MAX_IMAGE_PIXELS)
+        return factory(*arguments)
+
+    monkeypatch.setitem(Image.OPEN, "PNG", (watched, accept))
     assert read_picture(data).pixels.shape == (height, width)
+    assert meanwhile == [limit]
     assert limit == Image.MAX_IMAGE_PIXELS
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
+import tracemalloc
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +85,62 @@ class TestReading:
         found = read_picture(path).pixels
         monkeypatch.setattr(large, "LARGE_PIXELS", 1 << 26)
         np.testing.assert_array_equal(np.asarray(found), read_picture(path).pixels)
+
+
+def tiff_of(strips: list[bytes], pixels: Pixels, path: Path, compression: int = 8) -> None:
+    """Write a TIFF of gray pixels from strips of 100 rows as they are."""
+    tifffile.imwrite(
+        path,
+        iter(strips),
+        shape=pixels.shape,
+        dtype=np.uint8,
+        photometric="minisblack",
+        rowsperstrip=100,
+        compression=compression,
+        metadata=None,
+    )
+
+
+class TestDamage:
+    """Strips that lie, of which only the first is read when a file is opened."""
+
+    @pytest.fixture
+    def gray(self, pixels: Pixels) -> Pixels:
+        return np.ascontiguousarray(pixels[..., 1])
+
+    def strips(self, gray: Pixels) -> list[bytes]:
+        return [zlib.compress(gray[top : top + 100].tobytes()) for top in range(0, len(gray), 100)]
+
+    @pytest.mark.parametrize("strip", [b"garbage!" * 9, zlib.compress(b"short"), b"\x78\x9c"])
+    def test_a_later_strip(self, strip: bytes, gray: Pixels, tmp_path: Path) -> None:
+        strips = self.strips(gray)
+        strips[3] = strip
+        tiff_of(strips, gray, tmp_path / "a.tif")
+        found = read_picture(tmp_path / "a.tif").pixels
+        np.testing.assert_array_equal(found[100:300], gray[100:300])
+        with pytest.raises(cscodec.InvalidInputError, match=r"a.tif: .*damaged .*3: .*intact copy"):
+            cscodec.encode(tmp_path / "a.tif")
+
+    def test_a_strip_that_unpacks_to_more(self, gray: Pixels, tmp_path: Path) -> None:
+        strips = self.strips(gray)
+        strips[2] = zlib.compress(bytes(50_000_000))
+        tiff_of(strips, gray, tmp_path / "a.tif")
+        tracemalloc.start()
+        try:
+            with pytest.raises(cscodec.InvalidInputError, match="more than its 52300 bytes"):
+                cscodec.encode(tmp_path / "a.tif")
+            assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        finally:
+            tracemalloc.stop()
+
+    def test_what_may_unpack_to_any_size_is_left_to_pillow(
+        self, gray: Pixels, tmp_path: Path
+    ) -> None:
+        strips = [lzma.compress(gray[top : top + 100].tobytes()) for top in range(0, 541, 100)]
+        tiff_of(strips, gray, tmp_path / "a.tif", compression=34925)
+        found = read_picture(tmp_path / "a.tif").pixels
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, gray)
 
 
 class TestCommands:

@@ -17,7 +17,7 @@ from cscodec.errors import KernelsError
 from cscodec.kernels import library
 
 ROOT = Path(__file__).resolve().parents[1]
-REMEDY = "run 'make kernels' in a checkout, else 'pip install --force-reinstall"
+REMEDY = "run 'make kernels' in a checkout; else install anew what it came from"
 
 
 @pytest.fixture

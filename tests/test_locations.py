@@ -14,9 +14,10 @@ from PIL import Image
 
 from cscodec import locations
 from cscodec.cli import main
-from cscodec.errors import InvalidInputError
+from cscodec.errors import InvalidInputError, ModelNotFoundError
 from cscodec.learning.options import RunSettings, TrainingOptions
 from cscodec.learning.trainer import train
+from cscodec.model import load_model
 
 SMALL = TrainingOptions(
     measurements=4,
@@ -225,3 +226,49 @@ def test_names_hold_elsewhere(tmp_path: Path) -> None:
     assert locations.absolute("a/b.png", str(tmp_path)) == str(tmp_path / "a/b.png")
     assert locations.absolute("s3://a/b.png", str(tmp_path)) == "s3://a/b.png"
     assert not locations.is_url("C:/a.png")
+
+
+class Bucket:
+    """A store whose names and errors no folder could have."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def find(self, path: str, detail: bool) -> dict[str, dict[str, int]]:
+        return {f"{path}/{name}": {"size": 1} for name in self.names}
+
+    def open(self, path: str, mode: str) -> Bucket:
+        return self
+
+    def __enter__(self) -> Bucket:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, size: int) -> bytes:
+        raise RuntimeError("the connection\nwas closed")
+
+
+def put_behind_urls(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = pytest.importorskip("fsspec.core")
+    monkeypatch.setattr(core, "url_to_fs", lambda url, **_: (bucket, "bucket/pictures"))
+
+
+def test_names_that_lead_out_of_a_bucket_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joined to a folder, /etc/x.png is /etc/x.png."""
+    odd = ["/etc/x.png", "a//b.png", "../up.png", "a/../../up.png", "folder/", ".hidden", "a/.b"]
+    put_behind_urls(Bucket(*odd, "a.png", "b/c.png", "..."), monkeypatch)
+    assert list(locations.list_files("s3://bucket/pictures")) == ["a.png", "b/c.png"]
+
+
+def test_errors_while_reading_are_one_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_behind_urls(Bucket(), monkeypatch)
+    message = r"s3://x/y: cannot be read \(RuntimeError: the connection was closed\)"
+    with (
+        pytest.raises(InvalidInputError, match=message),
+        locations.opened("s3://x/y") as stream,
+    ):
+        stream.read(5)
+    with pytest.raises(ModelNotFoundError, match=message):
+        load_model("s3://x/y")

@@ -8,6 +8,7 @@ import struct
 import tracemalloc
 import zlib
 from typing import Any
+from xml.dom import minidom
 
 import exif_blocks
 import numpy as np
@@ -299,8 +300,15 @@ def test_xmp_does_not_point_to_what_is_left_out() -> None:
         assert gone not in xmp
     for kept in (b'dc:format="image/jpeg"', b"\xc3\xa4 title", b"<?xpacket begin"):
         assert kept in xmp
-    for hostile in (b"<!DOCTYPE x [<!ENTITY a 'b'>]>" + GAIN_MAP, GAIN_MAP[:-60], b"<a>" * 50_000):
-        data = hostile + b"http://ns.adobe.com/hdr-gain-map/1.0/"
+    entities = b"<!DOCTYPE x [<!ENTITY a 'b'>]>" + GAIN_MAP
+    namespace = b"http://ns.adobe.com/hdr-gain-map/1.0/ "
+    comment = f"<!--{namespace.decode('utf-16-le')}-->"
+    hidden = f"<!DOCTYPE x [<!ENTITY a 'b'>]><x>{comment}&a;</x>".encode("utf-16-le")
+    assert namespace in hidden
+    assert minidom.parseString(hidden).documentElement is not None  # what it is, expat sees
+    for data in (
+        entities + namespace, GAIN_MAP[:-60] + namespace, b"<a>" * 50_000 + namespace, hidden,
+    ):  # fmt: skip
         picture = upright(Picture(PIXELS, xmp=data))
         assert picture.xmp is None
         assert "XMP" in picture.left_out[0]

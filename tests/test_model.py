@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import errno
 import json
+import os
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -384,3 +388,50 @@ def test_deeply_nested_metadata_are_refused() -> None:
     header = {"cscodec": "[" * 200_000 + "]" * 200_000}
     with pytest.raises(InvalidModelError, match="not a usable model"):
         Model.from_bytes(save(load(plain_model().to_bytes()), metadata=header))
+
+
+def test_equal_names_in_other_folders_are_other_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    basis = odd_model().luma.basis
+    ids = {}
+    for folder, data in (("a", saved_with()), ("b", saved_with(luma__basis=-basis))):
+        path = tmp_path / folder / "mine.safetensors"
+        path.parent.mkdir()
+        path.write_bytes(data)  # of one size, as models of one shape are
+        os.utime(path, (1, 1))
+        ids[folder] = Model.from_bytes(data).model_id
+    assert ids["a"] != ids["b"]
+    for folder in ("a", "b", "a"):
+        monkeypatch.chdir(tmp_path / folder)
+        assert load_model("mine.safetensors").model_id == ids[folder]
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine.safetensors"
+    path.write_bytes(plain_model().to_bytes())
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name in ("open", "stat"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, name, refuse)
+            with pytest.raises(
+                ModelNotFoundError, match=r"mine.*cannot be read: Permission denied"
+            ):
+                load_model(path)
+
+
+def test_copies_are_as_frozen_as_the_model_and_callers_arrays_are_not() -> None:
+    model = load_model("photo")
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert again.model_id == model.model_id
+        assert again.to_bytes() == model.to_bytes()
+        arrays = [again.luma.basis, again.luma.lapping, again.coder_tables.slots]
+        assert not any(array.flags.writeable for array in [*arrays, *again.tables.values()])
+    basis = model.luma.basis.copy()
+    tables = {name: table.copy() for name, table in model.tables.items()}
+    model.luma.with_basis(basis)
+    CoderTables.from_mapping(tables)
+    assert all(array.flags.writeable for array in (basis, *tables.values()))

@@ -12,6 +12,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Annotated, NoReturn
 
 import typer
@@ -105,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # What Pillow finds odd in a file is not for the user of a command, unless it stops the work.
     warnings.filterwarnings("ignore", module=r"PIL(\.|$)")
     given = list(sys.argv[1:] if arguments is None else arguments)
-    _hint_at_names_like_options(given)
+    _refuse_doubtful(given)
     typed = shlex.join(["cscodec", *given])
     with raised_signals():
         try:
@@ -120,10 +121,21 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(console.Exit.OK)
 
 
-def _hint_at_names_like_options(arguments: Sequence[str]) -> None:
+def _refuse_doubtful(arguments: Sequence[str]) -> None:
+    """Stop at what would be read otherwise than it was meant.
+
+    At files such as -draft.png, which would be -d raft.png, and at --strip exif, where exif would
+    be a file.
+    """
     end = arguments.index("--") if "--" in arguments else len(arguments)
+    for option, name in pairwise(arguments[:end]):
+        if option == "--strip" and options.is_strippable(name) and not os.path.lexists(name):
+            console.say(f"--strip {name}: write --strip={name}")
+            sys.exit(console.Exit.USAGE)
     for name in arguments[:end]:
         if name.startswith("-") and len(name) > 2 and os.path.lexists(name):
             console.say(
                 f"{name} is read as options; if the file is meant, write ./{name} or put -- before"
             )
+            if not name.startswith("--"):  # which nobody writes for an option and its value
+                sys.exit(console.Exit.USAGE)

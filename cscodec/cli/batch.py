@@ -92,8 +92,10 @@ def run(
             _run_jobs(plan.jobs, work, workers // at_a_time, executor, report)
         else:
             _run_elsewhere(plan.jobs, work, scheduler, report, force)
-    except BaseException:  # Ctrl-C, or a termination
-        report.end(interrupted=True)
+    except BaseException as error:
+        # Ctrl-C, a termination, or a scheduler that is lost on the way or was never there.
+        is_signal = isinstance(error, KeyboardInterrupt | SystemExit)
+        report.end(interrupted=is_signal or bool(report.records))
         raise
     report.end()
     finish(report.failures)
@@ -211,9 +213,11 @@ class _Report:
     def begin(self) -> None:
         """Say what was set aside when the work was planned."""
         self.refused = say_refused(self.plan.refused)
-        if self.told and self.words.verbose:
+        is_only_one = len(self.plan.jobs) + len(self.plan.skipped) == 1  # has no summary
+        if self.told and (self.words.verbose or is_only_one):
             for job in self.plan.skipped:
                 console.say(f"{job.source}: skipped, {job.target} exists")
+        if self.told and self.words.verbose:
             for name in self.plan.left_out:
                 console.say(f"{name}: left out, a file of another kind")
 
@@ -315,8 +319,12 @@ def say_refused(refused: Sequence[Refusal]) -> list[Record]:
 def say_left_out(names: Sequence[str]) -> None:
     """Say how many files of folders were left out, and of which kinds."""
     if names:
-        kinds = sorted({Path(name).suffix.lower() or Path(name).name for name in names})
-        console.say(f"{_files(len(names))} of other kinds: {' '.join(kinds)}")
+        from cscodec.images.reading import HEIF_REMEDY, HEIF_SUFFIXES
+
+        kinds = {Path(name).suffix.lower() or Path(name).name for name in names}
+        console.say(f"{_files(len(names))} of other kinds: {' '.join(sorted(kinds))}")
+        if kinds & HEIF_SUFFIXES:
+            console.say(HEIF_REMEDY)
 
 
 def codes(records: Sequence[Record]) -> list[console.Exit]:

@@ -88,7 +88,7 @@ def compare(
         raise typer.BadParameter("--json and --csv exclude each other")
     aim = _aim(at_quality, quality, bpp, target_size, target_psnr)
     if report is not None:
-        _check_report(report, force)
+        _check_report(report, force, curves)
 
     from cscodec.model import load_model
     from cscodec.parallel import available_workers
@@ -161,7 +161,7 @@ def _aim(
     )
 
 
-def _check_report(folder: str, force: bool) -> None:
+def _check_report(folder: str, force: bool, with_curves: bool) -> None:
     from cscodec.evaluation.charts import require_matplotlib
     from cscodec.evaluation.comparison_page import PAGE_NAME
 
@@ -169,7 +169,8 @@ def _check_report(folder: str, force: bool) -> None:
         raise typer.BadParameter(f"--report {folder}: exists and is not a folder")
     for name in (PAGE_NAME, *DATA_NAMES):
         files.check_target(os.path.join(folder, name), force)
-    require_matplotlib()
+    if with_curves:
+        require_matplotlib()
 
 
 def _installed(asked: str | None) -> list[str]:

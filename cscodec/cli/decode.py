@@ -156,7 +156,7 @@ class Decoder:
         started = time.perf_counter()
         files.check_target(job.target, self.force)
         data = files.read_stream(job.source, self.reading["max_pixels"])
-        found = cscodec.info(data, **self.reading)
+        found = files.inspected(data, **self.reading)
         finish = self.finish
         decode = partial(cscodec.decode, data, **self.settings, **self.reading, workers=workers)
         written = self._in_parts(job.target, found, decode)

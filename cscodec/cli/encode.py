@@ -80,8 +80,9 @@ def encode(
     )
 
     from cscodec.images import PICTURE_SUFFIXES
+    from cscodec.images.reading import HEIF_SUFFIXES
 
-    if output is not None and output.lower().endswith(tuple(PICTURE_SUFFIXES)):
+    if output is not None and output.lower().endswith((*PICTURE_SUFFIXES, *HEIF_SUFFIXES)):
         raise typer.BadParameter(f"-o {output}: encode writes {SUFFIX} files, not pictures")
     outputs = Outputs(SUFFIX, output, output_folder, keep_suffix, force, skip_existing)
     planned = plan(inputs, PICTURE_SUFFIXES, recursive, outputs)

@@ -202,8 +202,11 @@ def _report(rows: Sequence[Row], as_json: bool, as_csv: bool) -> None:
 
 def _compare_omp(means: Sequence[Row]) -> None:
     """Say by how much the paper's decoder is behind the plainest one."""
+    from cscodec.evaluation.metrics import EXACT_DB
+
     psnr = {(row["quality"], row["decoder"]): row["psnr_luma_db"] for row in means}
     for (quality, decoder), linear in psnr.items():
-        if decoder == "linear" and (omp := psnr.get((quality, "omp"), linear)) < linear:
+        omp = psnr.get((quality, "omp"), linear)
+        if decoder == "linear" and omp < linear < EXACT_DB:
             at = "" if quality is None else f"at quality {quality:g}, "
             console.show(f"({at}linear restores {linear - omp:.2f} dB more than omp)")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import typer
 
@@ -19,8 +19,11 @@ from cscodec import locations
 from cscodec.atomic import whole_file
 from cscodec.cli import console
 from cscodec.cli.console import OutputExistsError
-from cscodec.errors import InvalidInputError
+from cscodec.errors import CscodecError, InvalidInputError
 from cscodec.locations import is_url
+
+if TYPE_CHECKING:
+    from cscodec import Info
 
 STREAM = "-"  #: standard input or standard output
 _stopped = threading.Event()  #: after an interruption nothing appears that was not told of
@@ -29,7 +32,7 @@ _EXISTS = "exists already; use -f to replace it"
 
 
 class Fetched(io.BytesIO):
-    """All that came by standard input, or from a URL."""
+    """All that came by standard input, a pipe, or from a URL."""
 
     def __init__(self, data: bytes, name: str = "standard input") -> None:
         super().__init__(data)
@@ -78,8 +81,29 @@ def read_stream(source: str, max_pixels: int) -> bytes:
         return container.read(stream, max_pixels=max_pixels)
 
 
+def inspected(data: bytes, *, allow_partial: bool, max_pixels: int) -> Info:
+    """Return what a .csc file says of itself.
+
+    Raises
+    ------
+    BitstreamError
+        If it is none, or damaged; the message says where a part of it can be shown.
+    """
+    import cscodec
+    from cscodec.errors import ChecksumError, TruncatedError
+
+    try:
+        return cscodec.info(data, allow_partial=allow_partial, max_pixels=max_pixels)
+    except (TruncatedError, ChecksumError) as error:
+        try:
+            cscodec.info(data, allow_partial=True, max_pixels=max_pixels)
+        except CscodecError:
+            raise error from None  # nor would that help
+        raise type(error)(f"{error}; --allow-partial takes what there is") from error
+
+
 def picture_source(source: str, max_pixels: int) -> str | Fetched:
-    """Return the path of a picture as it is, or what came by standard input or from a URL.
+    """Return the path of a picture as it is, or what came by standard input, a pipe or from a URL.
 
     Raises
     ------
@@ -88,7 +112,7 @@ def picture_source(source: str, max_pixels: int) -> str | Fetched:
     """
     from cscodec.images import stream_bytes
 
-    if source != STREAM and not is_url(source):
+    if source != STREAM and not is_url(source) and not is_special(source):
         return source
     with opened(source) as stream:
         return Fetched(stream_bytes(stream, max_pixels), console.name_of(source))
@@ -162,7 +186,7 @@ def check_target(target: str, force: bool) -> None:
         if not force and exists(target):
             raise OutputExistsError(f"{target}: {_EXISTS}")
         return
-    if os.path.isdir(target):
+    if os.path.isdir(target) or target.endswith(("/", os.sep)):
         raise InvalidInputError(f"{target}: is a folder; name a file, or use -d")
     for parent in Path(target).parents:
         if parent.exists():

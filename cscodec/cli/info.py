@@ -28,7 +28,7 @@ def info(
     for source, _ in found.files:
         try:
             data = files.read_stream(source, max_pixels)
-            header = cscodec.info(data, allow_partial=allow_partial, max_pixels=max_pixels)
+            header = files.inspected(data, allow_partial=allow_partial, max_pixels=max_pixels)
             record = {"file": source, **header.as_dict()}
             if not as_json:
                 console.show(("\n" if shown else "") + describe(record))

@@ -64,8 +64,14 @@ def _row(model: Model) -> list[Cell]:
         model.luma.num_measurements,
         model.luma.num_atoms,
         "as luma" if shared else f"{model.chroma.num_atoms} atoms",
-        *(results.get(decoder, {}).get("psnr_db") for decoder in DECODERS),
+        *(_text_of(results.get(decoder, {}).get("psnr_db")) for decoder in DECODERS),
     ]
+
+
+def _text_of(psnr_db: float | None) -> Cell:
+    from cscodec.evaluation.metrics import readable_db
+
+    return None if psnr_db is None else readable_db(psnr_db)
 
 
 def _record(model: Model) -> dict[str, Any]:
@@ -76,6 +82,6 @@ def _record(model: Model) -> dict[str, Any]:
         "num_measurements": model.luma.num_measurements,
         "num_atoms": model.luma.num_atoms,
         "num_chroma_atoms": model.chroma.num_atoms,
-        "tables": {name: list(table.shape) for name, table in model.tables.items()},
         "metadata": dict(model.metadata),
+        "tables": {name: list(table.shape) for name, table in sorted(model.tables.items())},
     }

@@ -146,6 +146,13 @@ def parse_strip(text: str | None) -> frozenset[str]:
         raise typer.BadParameter(str(error)) from error
 
 
+def is_strippable(text: str) -> bool:
+    """Whether :func:`parse_strip` would take it."""
+    from cscodec.images.metadata import STRIPPABLE
+
+    return set(text.lower().split(",")) <= {"all", *STRIPPABLE}
+
+
 def parse_bytes(text: str) -> int:
     """Read a size such as ``50000``, ``50k``, ``1.5M`` (powers of ten) or ``2KiB`` as bytes.
 

@@ -154,7 +154,7 @@ def plan(inputs: Sequence[str], suffixes: Set[str], recursive: bool, outputs: Ou
     once: dict[tuple[str, str], Job] = {}  # a file that is named twice is worked on once
     for job in jobs:
         once.setdefault((_place(job.source), _place(job.target)), job)
-    free, colliding = _without_collisions(list(once.values()))
+    free, colliding = _without_collisions(list(once.values()), outputs.suffix)
     parts: tuple[list[Job], list[Job]] = [], []
     for job in free:
         parts[outputs.skip_existing and files.exists(job.target)].append(job)
@@ -183,7 +183,7 @@ def _place(name: str) -> str:
     return name if name == STREAM or is_url(name) else os.path.realpath(name)
 
 
-def _without_collisions(jobs: Sequence[Job]) -> tuple[list[Job], list[Refusal]]:
+def _without_collisions(jobs: Sequence[Job], suffix: str) -> tuple[list[Job], list[Refusal]]:
     """Set aside inputs that share an output, and outputs that are inputs."""
     sources = {_place(job.source) for job in jobs if job.source != STREAM}
     writers: dict[str, list[Job]] = defaultdict(list)
@@ -193,7 +193,12 @@ def _without_collisions(jobs: Sequence[Job]) -> tuple[list[Job], list[Refusal]]:
     refused: list[Refusal] = []
     for job in jobs:
         place = _place(job.target)
-        if place in sources:
+        if place == _place(job.source) and job.source != STREAM:
+            if not is_url(place) and not os.path.lexists(place):
+                free.append(job)  # and when it is read, that is what is said
+                continue
+            reason = f"{job.source}: is a {suffix} file already; name another output"
+        elif place in sources:
             reason = f"{job.target}: is an input and an output"
         elif len(writers[place]) > 1 and not files.is_special(place):
             others = [other.source for other in writers[place] if other is not job]

@@ -21,6 +21,7 @@ from cscodec.learning.options import (
     RunSettings,
     TrainingOptions,
 )
+from cscodec.signals import last_words
 
 if TYPE_CHECKING:
     from cscodec.learning.trainer import Progress
@@ -224,12 +225,12 @@ def train(
 
     from cscodec.learning.trainer import train as run
 
+    interrupted = f"interrupted; {_resume_command(chosen, folders, output, report, settings)}"
     try:
-        with _shown_progress() as progress:
+        with last_words(f"cscodec: {interrupted}"), _shown_progress(chosen) as progress:
             model = run(folders, chosen, settings, progress=progress, workers=workers)
     except KeyboardInterrupt:
-        command = _resume_command(chosen, folders, output, report, settings)
-        console.say(f"interrupted; {command}")
+        console.say(interrupted)
         raise typer.Exit(console.Exit.INTERRUPTED) from None
     files.write_bytes(output, model.to_bytes(), force)
     if report is not None:
@@ -250,12 +251,22 @@ def _parse_parameter(text: str) -> tuple[str, int | float | str]:
 
 
 @contextmanager
-def _shown_progress() -> Iterator[Callable[[Progress], None]]:
+def _shown_progress(chosen: TrainingOptions) -> Iterator[Callable[[Progress], None]]:
     """A bar with the latest validation; a line for each if there is no terminal to draw it on."""
     import sys
 
+    def say_what_follows(state: Progress) -> None:
+        is_last = state.channel == ("chroma" if chosen.chroma else "luma")
+        if chosen.wants_codec_tables and is_last and state.iteration == state.num_iterations:
+            console.say("learning the entropy coder's tables and the filters")
+
     if sys.stderr is None or not sys.stderr.isatty():
-        yield _say_validation
+
+        def say(state: Progress) -> None:
+            _say_validation(state)
+            say_what_follows(state)
+
+        yield say
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -280,6 +291,7 @@ def _shown_progress() -> Iterator[Callable[[Progress], None]]:
             bar.update(task, completed=state.iteration)
             if state.quality:
                 bar.update(task, quality=_describe(state.quality))
+            say_what_follows(state)
 
         yield show
 
@@ -332,7 +344,7 @@ def _write_report(
 
 
 def _show_results(model: Model, output: str, as_json: bool) -> None:
-    from cscodec.evaluation.metrics import readable_db
+    from cscodec.evaluation.metrics import EXACT_DB, readable_db
     from cscodec.evaluation.report import text_table
 
     data, results = model.metadata["data"], model.metadata["results"]
@@ -355,7 +367,8 @@ def _show_results(model: Model, output: str, as_json: bool) -> None:
     console.show(text_table(["", "decoder", "PSNR (dB)", "SSIM"], rows))
     console.show(f"({results['protocol']})")
     for channel, decoders in results["held_out"].items():
-        if (ahead := decoders["linear"]["psnr_db"] - decoders["omp"]["psnr_db"]) > 0:
+        linear, omp = (decoders[name]["psnr_db"] for name in ("linear", "omp"))
+        if omp < linear < EXACT_DB:
             console.show(
-                f"(of {channel}, linear restores {ahead:.2f} dB more than the paper's omp)"
+                f"(of {channel}, linear restores {linear - omp:.2f} dB more than the paper's omp)"
             )

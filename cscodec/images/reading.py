@@ -46,14 +46,15 @@ INPUT_FORMATS = (
 )
 _HEIF_PACKAGE = "pillow_heif"
 _HAS_HEIF = importlib.util.find_spec(_HEIF_PACKAGE) is not None
-_HEIF_SUFFIXES = (".heic", ".heif", ".hif")
+HEIF_SUFFIXES = frozenset({".heic", ".heif", ".hif"})
+HEIF_REMEDY = "HEIC pictures need another package: pip install 'cscodec[heif]'"
 _HEIF_BRANDS = frozenset(
     (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1")
 )
 #: Suffixes of what can be read here: HEIC needs a package that need not be installed.
 PICTURE_SUFFIXES = frozenset(
     suffix
-    for suffixes in (*(known for _, known in INPUT_FORMATS), _HEIF_SUFFIXES if _HAS_HEIF else ())
+    for suffixes in (*(known for _, known in INPUT_FORMATS), HEIF_SUFFIXES if _HAS_HEIF else ())
     for suffix in suffixes
 )
 # Of a stream, which may have no end.
@@ -183,10 +184,7 @@ def _picture(image: Image.Image, file: IO[bytes], bits: int) -> Picture:
 def _opened(file: IO[bytes], head: bytes) -> Image.Image:
     if head[4:8] == b"ftyp" and head[8:12] in _HEIF_BRANDS and b"avi" not in head[16:]:
         if not _HAS_HEIF:
-            raise Unsupported(
-                "HEIC pictures need another package: pip install 'cscodec[heif]'; "
-                "or convert it to JPEG first"
-            )
+            raise Unsupported(f"{HEIF_REMEDY}; or convert it to JPEG first")
         heif: Image.Image = importlib.import_module(_HEIF_PACKAGE).HeifImageFile(file)
         return heif
     # Not by Image.open: it refuses and warns by a limit of the whole process.

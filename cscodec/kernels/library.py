@@ -35,7 +35,8 @@ CPUID, XGETBV = "cscodec_cpuid", "cscodec_xgetbv"
 VARIABLE = "CSCODEC_KERNELS"
 
 _REMEDY = (
-    "run 'make kernels' in a checkout, else 'pip install --force-reinstall --no-cache-dir cscodec'"
+    "run 'make kernels' in a checkout; else install anew what it came from, with "
+    "'pip install --force-reinstall --no-cache-dir'"
 )
 
 
