@@ -155,6 +155,8 @@ def open_scheduler(address: str | None, workers: int | None = None) -> Iterator[
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we say ourselves what matters
     with _local_cluster(distributed, int(local[1])) if local else _named(address) as found:
         try:
+            if not local and not str(address).startswith("inproc://"):  # before a client is made,
+                distributed.comm.get_address_host_port(address)  # which would not end by itself
             client: Any = distributed.Client(  # type: ignore[no-untyped-call]
                 found,
                 timeout=_PATIENCE_S,
