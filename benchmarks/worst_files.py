@@ -27,6 +27,10 @@ def pictures() -> dict[str, np.ndarray[Any, Any]]:
         "flat": np.full((2048, 2048, 3), 200, np.uint8),
         "gray noise": generator.integers(0, 256, (512, 512), np.uint8),
         "colour noise": generator.integers(0, 256, (512, 512, 3), np.uint8),
+        # The longest side is 2^24 - 1: 200 megapixels that are as narrow as can be have 11 rows.
+        "flat, 1 row": np.full((1, 1 << 18, 3), 200, np.uint8),
+        "flat, 11 rows": np.full((11, 1 << 16, 3), 200, np.uint8),
+        "colour noise, 11 rows": generator.integers(0, 256, (11, 1 << 14, 3), np.uint8),
     }
 
 

@@ -150,13 +150,14 @@ def open_scheduler(address: str | None, workers: int | None = None) -> Iterator[
         return
     try:
         import distributed
+        from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
         raise InvalidInputError(_MISSING) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we say ourselves what matters
     with _local_cluster(distributed, int(local[1])) if local else _named(address) as found:
         try:
-            if not local and not str(address).startswith("inproc://"):  # before a client is made,
-                distributed.comm.get_address_host_port(address)  # which would not end by itself
+            if address is not None and not local and not address.startswith("inproc://"):
+                get_address_host_port(address)  # a client that finds no port takes 20 s to end
             client: Any = distributed.Client(  # type: ignore[no-untyped-call]
                 found,
                 timeout=_PATIENCE_S,
