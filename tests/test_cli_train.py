@@ -19,6 +19,7 @@ from safetensors.numpy import save
 
 from cscodec import load_model
 from cscodec.cli import main
+from cscodec.cli import train as train_command
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = shlex.split(
@@ -110,6 +111,18 @@ def test_exact_restoration_is_called_so(
     assert "exact" in out
     assert "99.00" not in out
     assert "more than the paper's omp" not in out  # by how much nobody can say
+
+
+def test_a_dictionary_that_did_not_settle_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = load_model("paper-m20")
+    train_command._show_results(model, "x", as_json=False)
+    assert "did not settle" not in capsys.readouterr().err
+    history = model.metadata["results"]["history"]["luma"]
+    monkeypatch.setitem(history[-1], "psnr_db", history[-1]["psnr_db"] - 5)
+    train_command._show_results(model, "x", as_json=False)
+    assert "luma's dictionary ends 5.0 dB behind its best" in capsys.readouterr().err
 
 
 def test_json_goes_to_stdout(

@@ -32,6 +32,7 @@ _USUAL = TrainingOptions()
 _SETTINGS = RunSettings()
 _SUFFIX = ".safetensors"
 _PAGE = "index.html"
+_MOST_LOST_DB = 1.0  # between validations, of runs that settle
 
 
 def train(
@@ -366,6 +367,13 @@ def _show_results(model: Model, output: str, as_json: bool) -> None:
     console.show(f"{model.name}, id {model.model_id.hex()}, written to {output}")
     console.show(text_table(["", "decoder", "PSNR (dB)", "SSIM"], rows))
     console.show(f"({results['protocol']})")
+    for channel, history in results.get("history", {}).items():
+        found = [row["psnr_db"] for row in history if "psnr_db" in row]  # not of every method
+        if found and (lost := max(found) - found[-1]) > _MOST_LOST_DB:
+            console.say(
+                f"warning: {channel}'s dictionary ends {lost:.1f} dB behind its best: it "
+                "did not settle; give it more atoms, or fewer outer iterations"
+            )
     for channel, decoders in results["held_out"].items():
         linear, omp = (decoders[name]["psnr_db"] for name in ("linear", "omp"))
         if omp < linear < EXACT_DB:
