@@ -222,7 +222,7 @@ def test_a_folder_is_encoded_interrupted_resumed_and_decoded(mixed: Path) -> Non
     assert process.returncode == 130
     done = entries(mixed / "small")
     assert 5 <= len(done) < 180
-    written = set(re.findall(r" -> small/(.*\.csc): \d+ bytes", said))
+    written = set(re.findall(r" -> small/(.*\.csc): [\d,]+ bytes", said))
     assert f"interrupted: {len(written)} of 190 files done" in said
     assert written == done
 

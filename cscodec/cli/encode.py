@@ -177,6 +177,6 @@ class Encoder:
 def _describe(record: batch.Record) -> str:
     reached = f", {record['psnr_db']:.2f} dB" if "psnr_db" in record else ""
     return (
-        f"{record['input']} -> {record['output']}: {record['num_bytes']} bytes, "
+        f"{record['input']} -> {record['output']}: {record['num_bytes']:,} bytes, "
         f"{record['bits_per_pixel']:.3f} bits per pixel{reached}"
     )
