@@ -61,6 +61,12 @@ class System:
     basis: Float32Array
     lapping: Float32Array | None = None
 
+    def __post_init__(self) -> None:
+        # As they are in a file, so that a model has one id before and after it was written.
+        for name in ("sensing_matrix", "dictionary", "basis", "lapping"):
+            if (matrix := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _frozen(matrix))
+
     @classmethod
     def from_matrices(cls, sensing_matrix: npt.ArrayLike, dictionary: npt.ArrayLike) -> System:
         """Make a system from Φ and Ψ; the basis follows by Gram-Schmidt on Φ's rows.
@@ -74,7 +80,12 @@ class System:
         psi = np.asarray(dictionary, np.float64)
         _check_matrices(phi, psi)
         zero_mean = phi - phi.mean(axis=1, keepdims=True)  # all that a zero-mean patch sees of Φ
-        return cls(*(_frozen(matrix) for matrix in (phi, psi, _orthonormal_rows(zero_mean))))
+        if constant := [i for i, row in enumerate(zero_mean) if _is_none_of(row, phi[i])]:
+            raise InvalidModelError(
+                f"row {constant[0]} of the sensing matrix is constant: it sees nothing of a patch "
+                "but its mean, which is measured anyway"
+            )
+        return cls(*map(_frozen, (phi, psi, _orthonormal_rows(zero_mean))))
 
     def with_basis(self, basis: npt.ArrayLike) -> System:
         """Return the same system with another basis of the same measurements.
@@ -84,7 +95,7 @@ class System:
         InvalidModelError
             If the rows are not orthonormal or do not span the same space.
         """
-        return self._with(basis=_frozen(np.asarray(basis)))
+        return self._with(basis=_frozen(basis))
 
     def with_lapping(self, lapping: npt.ArrayLike) -> System:
         """Return the same system with its patches lapped.
@@ -94,7 +105,7 @@ class System:
         InvalidModelError
             If the matrix is not orthogonal, or not (4, 4).
         """
-        return self._with(lapping=_frozen(np.asarray(lapping)))
+        return self._with(lapping=_frozen(lapping))
 
     def _with(self, **changes: Float32Array) -> System:
         system = replace(self, **changes)
@@ -154,6 +165,10 @@ class Model:
     filters: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     restoration_version: int = 1
+
+    def __post_init__(self) -> None:
+        for system in (self.luma, self.chroma):
+            _check_system(system)
 
     @property
     def sensing_matrix(self) -> Float32Array:
@@ -236,14 +251,10 @@ class Model:
             version = int(record["restoration_version"])
             systems = []
             for channel in ("luma", "chroma"):
-                matrices = [
-                    _frozen(arrays.pop(f"{channel}.{key}"))
-                    for key in ("sensing_matrix", "dictionary", "basis")
-                ]
-                if (lapping := arrays.pop(f"{channel}.lapping", None)) is not None:
-                    matrices.append(_frozen(lapping))
-                systems.append(System(*matrices))
-                _check_system(systems[-1])
+                keys = ("sensing_matrix", "dictionary", "basis")
+                matrices = [arrays.pop(f"{channel}.{key}") for key in keys]
+                lapping = arrays.pop(f"{channel}.lapping", None)
+                systems.append(System(matrices[0], matrices[1], matrices[2], lapping))
             groups: dict[str, dict[str, npt.NDArray[Any]]] = {"tables": {}, "filters": {}}
             for key, value in arrays.items():
                 group, _, member = key.partition(".")
@@ -352,10 +363,10 @@ def _read(file: IO[bytes], source: str) -> Model:
     return Model.from_bytes(data, source=source)
 
 
-def _frozen(array: npt.NDArray[Any]) -> Float32Array:
-    array = np.array(array, np.float32, order="C")  # a copy: the caller's stays writable
-    array.flags.writeable = False
-    return array
+def _frozen(array: npt.ArrayLike) -> Float32Array:
+    frozen = np.array(array, np.float32, order="C")  # a copy: the caller's stays writable
+    frozen.flags.writeable = False
+    return frozen
 
 
 def _check_matrices(phi: npt.NDArray[Any], psi: npt.NDArray[Any]) -> None:
@@ -399,6 +410,10 @@ def _check_lapping(lapping: Float32Array) -> None:
     square = lapping.astype(np.float64) @ lapping.T
     if np.abs(square - np.eye(HALF_PATCH)).max() > 1e-4:
         raise InvalidModelError("the lapping is not orthogonal")
+
+
+def _is_none_of(part: npt.NDArray[np.float64], whole: npt.NDArray[np.float64]) -> bool:
+    return bool(np.linalg.norm(part) <= 1e-9 * np.linalg.norm(whole))
 
 
 def _orthonormal_rows(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

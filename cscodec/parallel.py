@@ -79,7 +79,12 @@ def parallel_map(
     pending: deque[Future[Result]] = deque()
     try:
         for item in items:
-            pending.append(pool.submit(function, item))
+            try:
+                pending.append(pool.submit(function, item))
+            except RuntimeError:  # Python is ending and starts no work: here, after all before it
+                while pending:
+                    yield pending.popleft().result()
+                yield function(item)
             if len(pending) >= 2 * workers:
                 yield pending.popleft().result()
         while pending:

@@ -80,6 +80,23 @@ class TestZarr:
         assert codec["configuration"]["model"] == cscodec.load_model("photo").model_id.hex()
         assert CscCodec.from_dict(codec) == CscCodec(quality=60)
 
+    def test_order_in_memory_is_nobodys_business(self, pixels: Pixels, restored: Pixels) -> None:
+        """Zarr 3 hands over chunks as they lie."""
+        for given in (np.asfortranarray(pixels), np.ascontiguousarray(pixels.T).T):
+            array = zarr.create_array(
+                {}, shape=pixels.shape, dtype="uint8", chunks=CHUNKS, config={"order": "F"},
+                serializer=CscCodec(quality=60), compressors=None,
+            )  # fmt: skip
+            array[:] = given
+            np.testing.assert_array_equal(array[:], restored)
+
+    def test_a_chunk_of_another_shape_is_refused(self, tmp_path: Path, pixels: Pixels) -> None:
+        path = stored(tmp_path / "a.zarr", pixels)
+        other = cscodec.encode(np.zeros((64, 256, 3), np.uint8))
+        (tmp_path / "a.zarr/c/0/0/0").write_bytes(other)
+        with pytest.raises(BitstreamError, match=r"shape \(64, 256, 3\), not the \(128, 128, 3\)"):
+            zarr.open_array(path)[:]
+
     def test_shards(self, tmp_path: Path, pixels: Pixels, restored: Pixels) -> None:
         array = zarr.create_array(
             str(tmp_path / "a.zarr"), shape=pixels.shape, dtype="uint8", chunks=CHUNKS,
@@ -201,6 +218,10 @@ class TestOptions:
     def test_wrong_ones_are_refused_at_once(self, wrong: dict[str, Any]) -> None:
         with pytest.raises((InvalidInputError, ModelError)):
             CscCodec(**wrong)
+
+    def test_numbers_of_numpy_reach_the_metadata(self) -> None:
+        coder = ChunkCoder(quality=np.float32(60), measurements=np.int64(20))  # type: ignore[arg-type]
+        assert json.loads(json.dumps(coder.config()))["quality"] == 60
 
     def test_models_by_path_and_as_they_are(self, tmp_path: Path) -> None:
         model = odd_model()

@@ -204,6 +204,15 @@ def test_parameters_of_a_method_reach_it(
     assert recorded == {"robustness": 0.25}
 
 
+def test_a_checkpoint_without_a_folder_is_refused_at_once(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = tmp_path / "gone" / "run"
+    code = run(pictures, "-o", tmp_path / "m.safetensors", *SMALL, "--checkpoint", checkpoint)
+    assert code == 2
+    assert f"{checkpoint}: cannot be written: there is no folder" in capsys.readouterr().err
+
+
 def test_damaged_checkpoint_is_one_line(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

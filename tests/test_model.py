@@ -20,6 +20,7 @@ from cscodec import model as model_module
 from cscodec.bitstream.tables import CoderTables, neutral_tables
 from cscodec.errors import InvalidModelError, ModelMismatchError, ModelNotFoundError
 from cscodec.evaluation.metrics import psnr_db
+from cscodec.learning.restorer.sensing_matrices import zigzag_cosines
 from cscodec.model import Model, System, find_model, load_model
 from cscodec.restore.filters import check_filters
 
@@ -224,7 +225,7 @@ class TestDamage:
     def test_matrices_that_make_no_system_are_refused(self) -> None:
         phi, psi = complete_system().sensing_matrix, complete_system().dictionary
         for bad in (np.r_[phi[:5], phi[:1]], np.ones((2, 64)), np.zeros((1, 64))):
-            with pytest.raises(InvalidModelError, match="depends on the rows above"):
+            with pytest.raises(InvalidModelError, match=r"depends on the rows above|is constant"):
                 System.from_matrices(bad, psi)
         with pytest.raises(InvalidModelError, match="sensing matrix has shape"):
             System.from_matrices(phi[:0], psi)
@@ -435,3 +436,25 @@ def test_copies_are_as_frozen_as_the_model_and_callers_arrays_are_not() -> None:
     model.luma.with_basis(basis)
     CoderTables.from_mapping(tables)
     assert all(array.flags.writeable for array in (basis, *tables.values()))
+
+
+def test_a_system_of_any_numbers_is_the_one_that_is_written(tmp_path: Path) -> None:
+    basis = zigzag_cosines()[:20]
+    basis /= np.linalg.norm(basis, axis=1, keepdims=True)
+    system = System(basis, basis.T, basis)
+    model = Model("mine", system, system)
+    data = cscodec.encode(PICTURE, model=model)
+    model.save(tmp_path / "mine.safetensors")
+    expected = cscodec.decode(data, model=model)
+    np.testing.assert_array_equal(
+        cscodec.decode(data, model=tmp_path / "mine.safetensors"), expected
+    )
+    with pytest.raises(InvalidModelError, match="not orthonormal"):
+        Model("odd", system, System(basis, basis.T, np.ones((20, 64))))
+
+
+def test_rows_that_see_nothing_but_the_mean_are_named() -> None:
+    phi = np.random.default_rng(0).normal(size=(4, 64))
+    phi[2] = 0.125
+    with pytest.raises(InvalidModelError, match="row 2 of the sensing matrix is constant"):
+        System.from_matrices(phi, np.eye(64))

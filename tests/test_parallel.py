@@ -65,3 +65,27 @@ def test_threads_of_others_share_the_work_out() -> None:
     other.join()
     assert len(found[0]) == 2
     assert all(name.startswith("cscodec") for name in found[0])
+
+
+@pytest.mark.parametrize(
+    "start", ["threading.Thread(target=work).start()", "atexit.register(work)"]
+)
+def test_what_is_done_while_python_ends(start: str) -> None:
+    """When threads of a pool may not be started any more."""
+    code = f"""
+import atexit, threading, time
+from cscodec.parallel import parallel_map
+
+def work():
+    time.sleep(0.3)
+    print(list(parallel_map(lambda number: number * number, range(50), 2)))
+
+{start}
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert run.stdout == f"{[number * number for number in range(50)]}\n", run.stderr

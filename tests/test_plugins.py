@@ -14,7 +14,7 @@ import imageio.v3 as iio
 import numpy as np
 import pytest
 from command_line import picture
-from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageCms, ImageFile, ImageOps, UnidentifiedImageError
 
 import cscodec
 import cscodec.plugins.imageio
@@ -345,3 +345,31 @@ def test_pillow_thumbnails_turned_files(tmp_path: Path) -> None:
         thumbnail.thumbnail((60, 60))
     assert image.size == expected.size == (60, 36)
     assert np.abs(np.asarray(image).astype(int) - np.asarray(expected)).mean() < 3
+
+
+def test_pillow_loads_what_there_is_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = cscodec.encode(np.asarray(large()))
+    cut = data[: len(data) // 2]
+    with pytest.raises(OSError, match="needs"):
+        Image.open(io.BytesIO(cut))
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    expected = cscodec.decode(cut, allow_partial=True)
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(cut))), expected)
+
+
+@pytest.mark.parametrize("size", [(0, 5), (5, 0)])
+def test_pillow_pictures_without_pixels(size: tuple[int, int]) -> None:
+    image = Image.new("RGB", size)
+    with pytest.raises(cscodec.InvalidInputError, match="pixels; allowed are 1 to"):
+        cscodec.encode(image)
+    with pytest.raises(OSError, match=r"pixels; allowed are 1 to|empty"):
+        image.save(io.BytesIO(), "CSC")
+
+
+def test_imageio_writes_one_picture(tmp_path: Path) -> None:
+    pixels = np.asarray(large())
+    with iio.imopen(tmp_path / "a.csc", "w", plugin="cscodec") as file:
+        file.write(pixels)
+        with pytest.raises(ValueError, match="holds one picture"):
+            file.write(pixels)
+    assert (tmp_path / "a.csc").read_bytes() == cscodec.encode(pixels)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -278,8 +279,13 @@ def test_bad_measurements_are_refused(system: System) -> None:
     for shape in ((3, 21), (3, 0), (3,)):
         with pytest.raises(InvalidInputError, match="measurements have shape"):
             decode_measurements(np.ones(shape), system)
-    with pytest.raises(InvalidInputError, match="NaN"):
-        decode_measurements(np.full((2, 20), np.nan), system)
+    for decode in (partial(decode_measurements, decoder="linear"), decode_measurements):
+        with pytest.raises(InvalidInputError, match="measurements hold NaN"):
+            decode(np.full((2, 20), np.nan), system)
+        with pytest.raises(InvalidInputError, match="measurements are complex"):
+            decode(np.full((2, 20), 1j), system)
+    with pytest.raises(InvalidInputError, match="measurements hold NaN"):
+        refine_unquantised(np.full((2, 2, 21), np.nan), system, (16, 16))
     for shape in ((1, 2, 21), (2, 2, 22), (2, 2, 1), (4, 21)):
         with pytest.raises(InvalidInputError, match="a plane of 16x16 pixels needs"):
             refine_unquantised(np.ones(shape), system, (16, 16))

@@ -88,11 +88,11 @@ class TestReading:
         source = Sliced(texture(20, 30))
         source.shape = (40, 30)
         with pytest.raises(InvalidInputError, match=r"rows of the image came as uint8 \(20, 30\)"):
-            cscodec.encode(source, model=MODEL, step=20)
+            list(PictureRows(source).strips(512))
         with pytest.raises(
             InvalidInputError, match=r"came as uint8 \(4, 30\); expected .* \(8, 30\)"
         ):
-            cscodec.encode(source, model=MODEL, quality=50)
+            cscodec.encode(source, model=MODEL)
 
 
 class TestWriting:

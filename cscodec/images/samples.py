@@ -97,7 +97,7 @@ def _rows(image: Image.Image) -> npt.NDArray[Any]:
     width, height = image.size
     first = np.asarray(image.crop((0, 0, 1, 1)))
     pixels = np.empty((height, width, *first.shape[2:]), first.dtype)
-    rows = max(1, _STRIP_PIXELS // width)
+    rows = max(1, _STRIP_PIXELS // max(1, width))
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         pixels[top:bottom] = np.asarray(image.crop((0, top, width, bottom)))

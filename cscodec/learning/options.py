@@ -16,7 +16,7 @@ from typing import Any
 
 from cscodec.errors import InvalidInputError
 from cscodec.layout import MAX_ATOMS, MAX_MEASUREMENTS
-from cscodec.locations import absolute
+from cscodec.locations import absolute, is_url
 
 METHODS = ("online", "s-dcs", "bl", "robust", "random", "ksvd", "mod", "pca")
 STATISTICS = ("restart", "keep")
@@ -250,6 +250,12 @@ class RunSettings:
                 raise InvalidInputError(f"{flag(name)} is {every}; allowed is 1 or more")
         if self.resume and self.checkpoint is None:
             raise InvalidInputError("--resume needs --checkpoint")
+        if self.checkpoint is not None and not is_url(self.checkpoint):
+            folder = os.path.dirname(os.fspath(self.checkpoint)) or os.curdir
+            if not os.path.isdir(folder):
+                raise InvalidInputError(
+                    f"{os.fspath(self.checkpoint)}: cannot be written: there is no folder {folder}"
+                )
         if self.checkpoint is not None and options.method != "online":
             raise InvalidInputError("--checkpoint works with --method online only")
         if self.is_elsewhere and options.shards == 1:

@@ -62,7 +62,7 @@ class Progress:
 
 
 def train(
-    folders: Sequence[str | os.PathLike[str]],
+    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     options: TrainingOptions | None = None,
     settings: RunSettings | None = None,
     *,
@@ -73,7 +73,7 @@ def train(
 
     Parameters
     ----------
-    folders : sequence of path
+    folders : path, or sequence of path
         Searched recursively. One picture in 16 is held out for validation.
     options : TrainingOptions, optional
         What is learned, and how; as in the paper by default.
@@ -93,6 +93,7 @@ def train(
     KeyboardInterrupt
         After Ctrl-C in the main thread: the batch was finished and the checkpoint written.
     """
+    folders = [folders] if isinstance(folders, str | os.PathLike) else folders
     options = options or TrainingOptions()
     settings = settings or RunSettings()
     options.check()

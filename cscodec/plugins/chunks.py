@@ -56,6 +56,9 @@ class ChunkCoder:
     decoder: Decoder = "refine"
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.generic):  # which no metadata can hold
+                object.__setattr__(self, name, value.item())
         if _is_model_id(self.model):  # from metadata: readers may not have the model
             return
         object.__setattr__(self, "model", use_model(self.model))

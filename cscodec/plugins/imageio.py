@@ -47,6 +47,7 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._data = b""  # no more than the signature, until it is asked for
+        self._is_written = False
         if request.mode.io_mode == IOMode.read:
             self._data = request.get_file().read(len(SIGNATURE))
             if self._data != SIGNATURE:
@@ -84,8 +85,11 @@ class CscPlugin(PluginV3):  # type: ignore[misc]
             if len(ndimage) != 1:
                 raise ValueError(f"a {SUFFIX} file holds one picture, not {len(ndimage)}")
             ndimage = ndimage[0]
+        if self._is_written:
+            raise ValueError(f"a {SUFFIX} file holds one picture, which is written")
         data = cscodec.encode(np.asarray(ndimage), **options)
         self.request.get_file().write(data)
+        self._is_written = True
         return data if self.request._uri_type == URI_BYTES else None
 
     def iter(self, **options: Any) -> Iterator[Pixels]:

@@ -66,7 +66,8 @@ class CscImageFile(ImageFile.ImageFile):
         assert self.fp is not None
         try:
             self._data = container.read(self.fp)
-            header = cscodec.info(self._data)
+            partial = ImageFile.LOAD_TRUNCATED_IMAGES
+            header = cscodec.info(self._data, allow_partial=partial)
         except BadMagicError as error:
             raise SyntaxError(str(error)) from error  # Pillow's way to say: not mine
         except CscodecError as error:
@@ -114,7 +115,9 @@ class CscImageFile(ImageFile.ImageFile):
         """
         if self._data:
             try:
-                reduced = cscodec.decode(self._data, scale=1 / self._reduction)
+                partial = ImageFile.LOAD_TRUNCATED_IMAGES
+                scale = 1 / self._reduction
+                reduced = cscodec.decode(self._data, scale=scale, allow_partial=partial)
                 pixels = oriented(reduced, self._orientation)
             except CscodecError as error:
                 raise OSError(str(error)) from error

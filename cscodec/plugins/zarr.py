@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cscodec.errors import InvalidInputError
+from cscodec.errors import InvalidFieldError, InvalidInputError
 from cscodec.plugins.chunks import MISSING, NAME, ChunkCoder, picture_shape
 
 try:
@@ -76,12 +76,18 @@ class CscCodec(ArrayBytesCodec):  # type: ignore[misc]  # zarr is not analysed
         raise NotImplementedError
 
     async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        data = await asyncio.to_thread(self.coder.encode, chunk_data.as_numpy_array())
+        pixels = np.ascontiguousarray(chunk_data.as_numpy_array())  # orders are those of memory
+        data = await asyncio.to_thread(self.coder.encode, pixels)
         return chunk_spec.prototype.buffer.from_bytes(data)
 
     async def _decode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
         size = int(np.prod(chunk_spec.shape))
         pixels = await asyncio.to_thread(self.coder.decode, chunk_data.to_bytes(), size)
+        if pixels.shape not in ((shape := picture_shape(chunk_spec.shape)), shape[:2]):
+            raise InvalidFieldError(
+                f"the chunk holds a picture of shape {pixels.shape}, not the {chunk_spec.shape} "
+                "that the array's metadata promise"
+            )
         return chunk_spec.prototype.nd_buffer.from_numpy_array(pixels.reshape(chunk_spec.shape))
 
 

@@ -105,6 +105,7 @@ def measure_plane(plane: npt.ArrayLike, system: SystemLike) -> Float32Array:
     Parameters
     ----------
     plane : array_like, (H, W)
+        Grey levels, 0..255: restorations count errors in them.
     system : SystemLike
 
     Returns
@@ -119,6 +120,22 @@ def measure_plane(plane: npt.ArrayLike, system: SystemLike) -> Float32Array:
     return np.column_stack([means, measurements]).reshape(rows, columns, -1)
 
 
+def finite_measurements(measurements: npt.ArrayLike) -> Float32Array:
+    """Return measurements as float32.
+
+    Raises
+    ------
+    InvalidInputError
+        If they are complex, or hold NaN or infinity.
+    """
+    if np.iscomplexobj(measurements):
+        raise InvalidInputError("measurements are complex; allowed are real numbers")
+    values = np.asarray(measurements, np.float32)
+    if not np.isfinite(values).all():
+        raise InvalidInputError("measurements hold NaN or infinity; allowed are finite numbers")
+    return values
+
+
 def checked_measurements(
     measurements: npt.ArrayLike, shape: tuple[int, int], most: int
 ) -> Float32Array:
@@ -127,9 +144,9 @@ def checked_measurements(
     Raises
     ------
     InvalidInputError
-        If they have another shape, or m is not in 1..``most``.
+        If they have another shape, m is not in 1..``most``, or values are not finite or not real.
     """
-    values = np.asarray(measurements, np.float32)
+    values = finite_measurements(measurements)
     grid = patch_grid(shape)
     num_measurements = values.shape[-1] - 1 if values.ndim else 0
     if values.shape[:-1] != grid or not 1 <= num_measurements <= most:
@@ -170,7 +187,7 @@ def decode_measurements(
     """
     if decoder not in PATCH_DECODERS:
         raise InvalidInputError(f"decoder is {decoder!r}; allowed are {', '.join(PATCH_DECODERS)}")
-    rows = np.ascontiguousarray(measurements, np.float32)
+    rows = np.ascontiguousarray(finite_measurements(measurements))
     if rows.ndim != 2 or not 1 <= rows.shape[1] <= len(system.sensing_matrix):
         raise InvalidInputError(
             f"measurements have shape {rows.shape}; allowed is (n, m) with m in "

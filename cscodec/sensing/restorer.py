@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cscodec.arrays import Float32Array
-from cscodec.errors import InvalidInputError
 from cscodec.kernels.convolution import (
     ADD,
     LARGEST,
@@ -105,8 +104,6 @@ def restore_learned(
     most = min(len(system.sensing_matrix), MAX_MEASUREMENTS)
     values = checked_measurements(measurements, shape, most)
     grid, num_measurements = patch_grid(shape), values.shape[-1] - 1
-    if not np.isfinite(values).all():
-        raise InvalidInputError("measurements hold NaN or infinity; allowed are finite numbers")
     inverse, projection = inverse_and_projection(system.sensing_matrix[:num_measurements])
     values = values.reshape(-1, 1 + num_measurements)
     patches = multiplied(np.ascontiguousarray(values[:, 1:]), inverse) + (values[:, :1] - MIDDLE)
