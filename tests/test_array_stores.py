@@ -219,6 +219,22 @@ class TestOptions:
         with pytest.raises((InvalidInputError, ModelError)):
             CscCodec(**wrong)
 
+    @pytest.mark.parametrize("model", ["/etc/passwd", "http://127.0.0.1:9/m.safetensors", 5, None])
+    def test_metadata_open_nothing(self, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("cscodec.plugins.chunks.load_model", None)
+        with pytest.raises(InvalidInputError, match=r"the metadata name the model .*use_model"):
+            CscCodec.from_dict({"name": "cscodec", "configuration": {"model": model}})
+        with pytest.raises(InvalidInputError, match=r"the metadata name the model .*use_model"):
+            numcodecs.get_codec({"id": "cscodec", "model": model})
+
+    def test_options_that_metadata_have_not(self) -> None:
+        for make in (
+            lambda: CscCodec.from_dict({"name": "cscodec", "configuration": {"bogus": 1}}),
+            lambda: numcodecs.get_codec({"id": "cscodec", "bogus": 1}),
+        ):
+            with pytest.raises(InvalidInputError, match="an unknown option 'bogus'"):
+                make()
+
     def test_numbers_of_numpy_reach_the_metadata(self) -> None:
         coder = ChunkCoder(quality=np.float32(60), measurements=np.int64(20))  # type: ignore[arg-type]
         assert json.loads(json.dumps(coder.config()))["quality"] == 60

@@ -139,3 +139,11 @@ def test_every_difference_is_named() -> None:
     for part in ("seed was 0, now 1", "rho was 15.0, now absent", "atoms was absent, now 64"):
         assert part in str(caught.value)
     assert "gamma" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_pipes_and_devices_are_no_checkpoints(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InvalidInputError, match="cannot read the checkpoint: it is no file"):
+            load_checkpoint(path)

@@ -276,6 +276,28 @@ def test_pipes_with_names_are_read_whole(run: Run) -> None:
     assert Path("b.csc").read_bytes() == Path("a.csc").read_bytes()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_pipes_in_folders_stop_nothing(run: Run) -> None:
+    picture("in/a.png", 24, 24)
+    os.mkfifo("in/b.png")
+    result = run("encode", "-r", "in", "-d", "out")
+    assert (result.code, entries()) == (0, {"in/a.png", "out/a.csc"})
+    assert "1 file of other kinds: .png" in result.stderr
+    os.mkfifo("in/a.csc")
+    result = run("encode", "in/a.png", "-f")
+    assert result.code == 1
+    assert "in/a.csc: is a device or a pipe; name it with -o" in result.stderr
+
+
+def test_names_give_terminals_no_orders(run: Run) -> None:
+    picture("\x1b[31mred.png", 24, 24)
+    run("encode", "./\x1b[31mred.png")
+    for arguments in (["info", "./\x1b[31mred.csc"], ["eval", "./\x1b[31mred.png"]):
+        shown = run(*arguments, *["--decoder", "linear"] * (arguments[0] == "eval")).stdout
+        assert b"\\x1b[31mred" in shown
+        assert b"\x1b" not in shown
+
+
 def test_compressing_twice_is_refused(run: Run) -> None:
     picture("a.png", 24, 24)
     run("encode", "a.png")

@@ -483,3 +483,63 @@ class TestStreams:
         with pytest.raises(InvalidInputError, match="more than a picture of 1000 pixels takes"):
             read_picture(io.BufferedReader(stream), max_pixels=1000)
         assert stream.num_read < 70_000_000
+
+
+def test_jpeg_files_of_thousands_of_scans_or_exif_blocks_are_refused() -> None:
+    data = saved(Image.new("L", (64, 64)), "JPEG", progressive=True)
+    scan = data.index(b"\xff\xda")
+    end = data.index(b"\xff", scan + 2 + int.from_bytes(data[scan + 2 : scan + 4], "big"))
+    for many in (
+        data[:scan] + data[scan:end] * 5000 + data[scan:],
+        data[:2] + b"\xff\xe1\x00\x0aExif\0\0ab" * 5000 + data[2:],
+    ):
+        with pytest.raises(InvalidInputError, match="more than 500 scans or 100 blocks of EXIF"):
+            read_picture(many)
+    assert read_picture(data).pixels.shape == (64, 64)
+
+
+def test_pages_are_counted_in_linear_time() -> None:
+    """Each a directory without an entry, which leads to the next."""
+    first = saved(Image.new("L", (8, 8)), "TIFF")
+    at = int.from_bytes(first[4:8], "little")
+    number = int.from_bytes(first[at : at + 2], "little")
+    last = at + 2 + 12 * number
+    start = len(first) + len(first) % 2
+    pages = b"".join(
+        b"\0\0" + (start + 6 * (page + 1)).to_bytes(4, "little") for page in range(200_000)
+    )
+    data = first[:last] + start.to_bytes(4, "little") + first[last + 4 :].ljust(start - last - 4)
+    with pytest.raises(InvalidInputError, match="more than 10000 pages"):
+        read_picture(data + pages, frame=0)
+
+
+def test_files_that_are_larger_than_any_picture_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.gif"
+    path.write_bytes(saved(Image.new("L", (8, 8)), "GIF"))
+    os.truncate(path, 10**9)  # sparse
+    with pytest.raises(
+        InvalidInputError, match=r"a.gif: more than .* bytes, which a picture of 999"
+    ):
+        read_picture(path, max_pixels=999)
+
+
+def test_sides_beyond_the_format_are_refused_before_they_are_read() -> None:
+    header = struct.pack(">II5B", 1, 1 << 24, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", b""), (b"IEND", b""))
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(payload)) + kind + payload
+        + struct.pack(">I", zlib.crc32(kind + payload))
+        for kind, payload in chunks
+    )  # fmt: skip
+    with pytest.raises(InvalidInputError, match="1 x 16777216 pixels; allowed are"):
+        read_picture(data)
+
+
+def test_frames_that_come_after_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each costs a whole screen."""
+    frames = [Image.new("L", (8, 8), 20 * number) for number in range(10)]
+    data = saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    monkeypatch.setattr("cscodec.images.reading._MOST_SCREENS", 4)
+    assert read_picture(data, frame=3, max_pixels=64).pixels.shape[:2] == (8, 8)
+    with pytest.raises(InvalidInputError, match="frame 4 comes after too many others"):
+        read_picture(data, frame=4, max_pixels=64)

@@ -133,6 +133,27 @@ class TestDamage:
         finally:
             tracemalloc.stop()
 
+    @pytest.mark.parametrize("tag", ["StripOffsets", "StripByteCounts"])
+    def test_strips_that_are_nowhere(self, tag: str, gray: Pixels, tmp_path: Path) -> None:
+        path = tmp_path / "a.tif"
+        tiff_of(self.strips(gray), gray, path)
+        with tifffile.TiffFile(path, mode="r+b") as tiff:
+            found = tiff.pages.first.tags[tag]
+            found.overwrite([*found.value[:-1], 0xFFFFFFF0])
+        with pytest.raises(cscodec.InvalidInputError, match=r"a.tif: .*"):
+            cscodec.encode(path)
+
+    def test_tiles_that_are_wider_than_the_picture(
+        self, pixels: Pixels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "a.tif"
+        tifffile.imwrite(
+            path, pixels, photometric="rgb", tile=(16, 1 << 12), compression="zlib", metadata=None
+        )
+        assert type(read_picture(path).pixels) is not np.ndarray
+        monkeypatch.setattr(large, "_MOST_BAND_BYTES", 16 * 3 * 4095)
+        assert type(read_picture(path).pixels) is np.ndarray
+
     def test_what_may_unpack_to_any_size_is_left_to_pillow(
         self, gray: Pixels, tmp_path: Path
     ) -> None:

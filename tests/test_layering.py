@@ -73,7 +73,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation.metrics": {"errors"},
     "evaluation.report": set(),
     "evaluation.charts": {"errors"},
-    "learning": _CORE | {"locations", "images"} | _MEASURES,
+    "learning": _CORE | {"locations", "images", "streams"} | _MEASURES,
     "evaluation": _CORE | {"images", "learning"} | _MEASURES,
     "plugins": _CORE | {"images"},
     "cli": _CORE

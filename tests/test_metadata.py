@@ -503,3 +503,37 @@ def test_metadata_too_large_for_a_format_are_named(suffix: str, name: str, size:
     assert f"{size:,} bytes" in fitted(picture, suffix).left_out[0]
     again = read_picture(write_picture(picture, suffix))
     assert getattr(again, name) is None
+
+
+def test_long_lists_of_numbers_in_exif_cost_nothing() -> None:
+    """A thumbnail of four million strips, whose places are bytes."""
+    number = 4_000_000
+    block = struct.pack("<4sI", b"II*\0", 8)
+    block += struct.pack("<HI", 0, 14)  # no entries; the next directory
+    block += struct.pack("<H", 2)
+    for tag, at in ((0x0111, 100), (0x0117, 100)):
+        block += struct.pack("<HHII", tag, 1, number, at)
+    block = (block + bytes(4)).ljust(100, b"\0") + bytes(number)
+    tracemalloc.start()
+    try:
+        upright(Picture(PIXELS, exif=block))
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_much_xmp_is_removed() -> None:
+    """Each looked up among all others, these would take minutes."""
+    namespace = "http://ns.adobe.com/hdr-gain-map/1.0/"
+    xmp = f'<x xmlns:h="{namespace}">' + "<h:Version/>" * 100_000 + "</x>"
+    picture = upright(Picture(PIXELS, xmp=xmp.encode()))
+    assert "h:Version" not in (picture.xmp or b"").decode()
+
+
+@pytest.mark.parametrize("kind", ["utf-16-le", "utf-16-be", "utf-32", "reference"])
+def test_no_position_hides_in_xmp(kind: str) -> None:
+    xmp = '<x xmlns:exif="http://ns.adobe.com/exif/1.0/"><d exif:GPSLatitude="48,12.5N"/></x>'
+    data = xmp.replace("1.0/", "1.0&#47;").encode() if kind == "reference" else xmp.encode(kind)
+    found = stripped(Picture(PIXELS, xmp=data), ["gps"])
+    kept = (found.xmp or b"").replace(b"\0", b"")
+    assert b"48,12.5N" not in kept

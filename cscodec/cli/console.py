@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from cscodec.errors import BitstreamError, CscodecError, InvalidInputError, ModelError
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # what terminals take for orders
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,7 +96,7 @@ def say(text: str) -> None:
 
 
 def show(text: str) -> None:
-    """Print a result to standard output; characters that it cannot show are escaped.
+    """Print a result to standard output; control characters, and what it cannot show, are escaped.
 
     Raises
     ------
@@ -102,6 +105,7 @@ def show(text: str) -> None:
     """
     if sys.stdout is None:
         raise InvalidInputError("standard output is closed")
+    text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)

@@ -157,6 +157,10 @@ def plan(inputs: Sequence[str], suffixes: Set[str], recursive: bool, outputs: Ou
     free, colliding = _without_collisions(list(once.values()), outputs.suffix)
     parts: tuple[list[Job], list[Job]] = [], []
     for job in free:
+        if outputs.file is None and not is_url(job.target) and files.is_special(job.target):
+            reason = f"{job.target}: is a device or a pipe; name it with -o if it is meant"
+            colliding.append((job.source, InvalidInputError(reason)))
+            continue
         parts[outputs.skip_existing and files.exists(job.target)].append(job)
     return Plan(*parts, found.refused + colliding, found.left_out)
 

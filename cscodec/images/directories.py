@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import IO, NamedTuple
 
 EXIF_DIRECTORY, GPS_DIRECTORY, INTEROPERABILITY_DIRECTORY = 0x8769, 0x8825, 0xA005
@@ -18,6 +19,7 @@ BYTE, ASCII, SHORT, LONG, RATIONAL, UNDEFINED = 1, 2, 3, 4, 5, 7
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4}
 _BIG_SIZES = {16: 8, 17: 8, 18: 8}
 _MOST_ENTRIES = 0xFFFF  #: which a BigTIFF could exceed
+_MOST_NUMBERS = 0xFFFF  #: of a value, which would take a hundred bytes each
 _NUMBERS = {1: "B", 3: "H", 4: "I", 6: "b", 7: "B", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q"}
 _NUMBERS |= {18: "Q", 5: "II", 10: "ii"}
 _SIGNATURES = {b"II*\0": ("<", False), b"MM\0*": (">", False)}
@@ -94,6 +96,16 @@ class Directories:
             raise ValueError(f"there is no page {index}")
         return offset
 
+    def num_pages(self, most: int) -> int:
+        """Count pages, up to one more than ``most`` and to the first that comes again."""
+        seen: set[int] = set()
+        offset = self.first
+        with suppress(ValueError):
+            while offset and offset not in seen and len(seen) <= most:
+                seen.add(offset)
+                offset = self.pointer(self.directory(offset)[1])
+        return len(seen)
+
     def pointer(self, place: int) -> int:
         """Return the offset that is stored at a place."""
         return int(self._unpack("Q" if self.is_big else "I", place)[0])
@@ -113,6 +125,8 @@ class Directories:
     def numbers(self, entry: Entry) -> tuple[int, ...]:
         """Return a tag's value as integers, two for a ratio; raises ``ValueError``."""
         each = _NUMBERS.get(entry.kind, "")
+        if entry.number > _MOST_NUMBERS:
+            raise ValueError(f"a value of {entry.number} numbers")
         data = self.field(entry).data
         if not each:
             return ()

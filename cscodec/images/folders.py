@@ -37,7 +37,9 @@ def list_folder(
         folders[:] = [name for name in folders if recursive and not name.startswith(".")]
         for name in files:
             if not name.startswith("."):
+                path = os.path.join(parent, name)
                 known = os.path.splitext(name)[1].lower() in suffixes
+                known &= os.path.isfile(path) or not os.path.exists(path)  # no pipes, no devices
                 (listing.wanted if known else listing.others).append(Path(parent, name))
     listing.wanted.sort()
     listing.others.sort()

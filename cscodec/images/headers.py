@@ -25,6 +25,8 @@ _TIFF_TAGS = (_BITS, _PHOTOMETRIC, _SAMPLES, _SAMPLE_FORMAT, _EXTRA, _NEW_SUBFIL
 _SAMPLE_FORMATS = {2: "signed", 3: "floating-point", 5: "complex", 6: "complex floating-point"}
 _COLOURS_OF = {0: 1, 1: 1, 2: 3, 3: 1, 5: 4, 6: 3, 8: 3, 9: 3, 10: 3}
 _COMMENT, _BLOCK_BYTES = re.compile(rb"#[^\r\n]*"), 1 << 16
+_MARKER = re.compile(rb"\xff+([^\x00\xd0-\xd7\xff])")  #: of JPEG: neither a sample nor a restart
+_MOST_SCANS, _MOST_EXIF_BLOCKS = 500, 100
 _CODESTREAM = b"\xff\x4f\xff\x51"  #: JPEG 2000's first two markers, SOC and SIZ
 IMAGE_PROPERTIES = ((b"meta", 4), (b"iprp", 0), (b"ipco", 0))
 
@@ -47,6 +49,31 @@ def bits_per_sample(kind: str, file: IO[bytes], page: int = 0) -> int:
         return _tiff_bits(file, page)
     find = _DEPTHS.get(kind)
     return 8 if find is None else find(file)
+
+
+def check_segments(file: IO[bytes]) -> None:
+    """Refuse JPEG files of so many scans or EXIF blocks that reading them would take for ever.
+
+    Raises
+    ------
+    Unsupported
+        If there are more than any camera or program writes.
+    """
+    file.seek(0)
+    data = file.read()
+    position, scans, blocks = 2, 0, 0
+    while (found := _MARKER.search(data, position)) and found[1] != b"\xd9":
+        position = found.end()
+        if found[1] in b"\x01\xd8":  # which have no length
+            continue
+        scans += found[1] == b"\xda"
+        blocks += found[1] == b"\xe1" and data[position + 2 : position + 6] == b"Exif"
+        if scans > _MOST_SCANS or blocks > _MOST_EXIF_BLOCKS:
+            raise Unsupported(
+                f"a JPEG file of more than {_MOST_SCANS} scans or {_MOST_EXIF_BLOCKS} blocks of "
+                "EXIF takes too long to read; save it anew first"
+            )
+        position += max(2, int.from_bytes(data[position : position + 2], "big"))
 
 
 def _tiff_bits(file: IO[bytes], page: int) -> int:

@@ -6,6 +6,7 @@ What is read is sliced like an array by :func:`cscodec.encode`, what is written 
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -71,7 +72,7 @@ def _tiff_rows(image: Image.Image, path: str) -> Any:
     if is_one_piece:
         return np.memmap(path, np.uint8, "r", page.dataoffsets[0], shape)
     rows = TiffRows(page, path)
-    if rows.band_bytes > _MOST_BAND_BYTES:
+    if rows.band_bytes > _MOST_BAND_BYTES or not rows.are_in_the_file():
         return None
     try:
         rows[:1]
@@ -100,8 +101,17 @@ class TiffRows:
         self._across = -(-self.shape[1] // page.tilewidth) if page.is_tiled else 1
         width = page.tilewidth if page.is_tiled else self.shape[1]
         self._segment_bytes = self._height * width * int(np.prod(self.shape[2:]))
-        self.band_bytes = self._height * int(np.prod(self.shape[1:]))
+        self.band_bytes = self._across * self._segment_bytes
         self._last: tuple[int, Pixels] | None = None
+
+    def are_in_the_file(self) -> bool:
+        """Whether every strip or tile has a place, and lies in the file."""
+        number = self._across * -(-self.shape[0] // self._height)
+        end = os.path.getsize(self._path)
+        places, sizes = self._page.dataoffsets[:number], self._page.databytecounts[:number]
+        return len(places) == len(sizes) == number and all(
+            at + size <= end for at, size in zip(places, sizes, strict=True)
+        )
 
     def __getitem__(self, rows: slice) -> Pixels:
         start, stop, _ = rows.indices(self.shape[0])

@@ -23,12 +23,18 @@ from PIL import Image, UnidentifiedImageError
 
 from cscodec.errors import InvalidInputError
 from cscodec.images.carried import carried_metadata
-from cscodec.images.headers import Unsupported, bits_per_sample, check_one_picture
+from cscodec.images.directories import Directories
+from cscodec.images.headers import (
+    Unsupported,
+    bits_per_sample,
+    check_one_picture,
+    check_segments,
+)
 from cscodec.images.large import rows_of
 from cscodec.images.metadata import upright
 from cscodec.images.picture import Picture
 from cscodec.images.samples import check_mode, samples
-from cscodec.layout import DEFAULT_MAX_PIXELS
+from cscodec.layout import DEFAULT_MAX_PIXELS, MAX_DIMENSION
 from cscodec.streams import read_up_to
 
 #: What is opened: formats with a signature, whose readers run no other program.
@@ -60,6 +66,7 @@ PICTURE_SUFFIXES = frozenset(
 # Of a stream, which may have no end.
 _PIECE = 1 << 20
 _MOST_BYTES_PER_PIXEL, _MOST_OTHER_BYTES = 16, 64 << 20
+_MOST_PAGES, _MOST_SCREENS = 10_000, 32  #: of a stack; of an animation, in parts of max_pixels
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,12 @@ def read_picture(
             raise InvalidInputError(f"{name}: is a folder, not a picture")
         if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
             raise InvalidInputError(f"{name}: is a device, not a picture")
+        most = max_pixels * _MOST_BYTES_PER_PIXEL + _MOST_OTHER_BYTES
+        if os.path.getsize(name) > most:
+            raise InvalidInputError(
+                f"{name}: more than {most} bytes, which a picture of {max_pixels} pixels takes; "
+                "raise the limit (--max-pixels) if you trust it"
+            )
         with open(name, "rb") as opened:
             seekable = opened if opened.seekable() else io.BytesIO(stream_bytes(opened, max_pixels))
             return _read(seekable, name, wanted)
@@ -155,7 +168,7 @@ def _read(file: IO[bytes], name: str, wanted: _Wanted) -> Picture:
         raise InvalidInputError(f"{name}: the file is empty (0 bytes)")
     try:
         with _opened(file, head) as image:
-            _check(image, wanted)
+            _check(image, wanted, file)
             bits = bits_per_sample(image.format or "", file, image.tell())
             check_mode(image, bits, wanted.to_8bit)
             check_one_picture(image, bits, file)
@@ -190,6 +203,8 @@ def _opened(file: IO[bytes], head: bytes) -> Image.Image:
     # Not by Image.open: it refuses and warns by a limit of the whole process.
     for name in _accepting(head):
         with suppress(SyntaxError, IndexError, TypeError, struct.error):
+            if name == "JPEG":
+                check_segments(file)
             file.seek(0)
             image: Image.Image = Image.OPEN[name][0](file, "")
             return image
@@ -209,16 +224,18 @@ def _accepting(head: bytes) -> Iterator[str]:
             yield name
 
 
-def _check(image: Image.Image, wanted: _Wanted) -> None:
+def _check(image: Image.Image, wanted: _Wanted, file: IO[bytes]) -> None:
     # A phone's MPO holds the photograph first and previews or a second view after it; HEIF names
     # the one that is the picture.
     is_animated = getattr(image, "is_animated", False)
     if is_animated or wanted.frame:
-        frames = getattr(image, "n_frames", 1)
+        frames = _frames(image, file)
         if wanted.frame is not None:
             if not 0 <= wanted.frame < frames:
                 raise Unsupported(f"there is no frame {wanted.frame}; it has 0 to {frames - 1}")
             _check_size(image, wanted.max_pixels)
+            if (wanted.frame + 1) * image.width * image.height > _MOST_SCREENS * wanted.max_pixels:
+                raise Unsupported(f"frame {wanted.frame} comes after too many others of its size")
             image.seek(wanted.frame)
         elif image.format not in ("MPO", "HEIF"):
             raise Unsupported(
@@ -228,8 +245,20 @@ def _check(image: Image.Image, wanted: _Wanted) -> None:
     _check_size(image, wanted.max_pixels)
 
 
+def _frames(image: Image.Image, file: IO[bytes]) -> int:
+    """Count frames; Pillow looks each page of a TIFF up in a list of those before."""
+    if image.format != "TIFF":
+        return int(getattr(image, "n_frames", 1))
+    frames = Directories(file).num_pages(_MOST_PAGES)
+    if frames > _MOST_PAGES:
+        raise Unsupported(f"a stack of more than {_MOST_PAGES} pages")
+    return frames
+
+
 def _check_size(image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
+    if max(width, height) > MAX_DIMENSION:
+        raise Unsupported(f"{width} x {height} pixels; allowed are 1 to {MAX_DIMENSION} each way")
     if width * height > max_pixels:
         raise Unsupported(
             f"{width} x {height} pixels are more than the limit of {max_pixels}; "
@@ -242,6 +271,11 @@ def _damage(error: BaseException) -> str:
         return (
             "a text or an ICC profile in it is larger than 1 MB, or all texts are larger than "
             "64 MB; save it anew without them"
+        )
+    if isinstance(error, Image.DecompressionBombError):
+        return (
+            f"{error}, which is Pillow's own limit (PIL.Image.MAX_IMAGE_PIXELS) for pictures of "
+            "this kind; raise it if you trust the file, or convert it first"
         )
     return f"the picture is truncated or damaged ({error}); get an intact copy"
 

@@ -76,7 +76,16 @@ def without_dangling(xmp: bytes) -> bytes | None:
 
 def without_position(xmp: bytes) -> bytes | None:
     """Remove the GPS position; None if that fails."""
+    if _may_hide(xmp):
+        return None
     return _without(xmp, _POSITION) if b"GPS" in xmp else xmp
+
+
+def _may_hide(xmp: bytes) -> bool:
+    """Whether names in it may be written otherwise: in UTF-16 or 32, or by references."""
+    return (
+        b"\0" in xmp.rstrip(b"\0") or re.search(rb"xmlns[^>]{0,200}&#|<!DOCTYPE", xmp) is not None
+    )
 
 
 def _number(xmp: bytes, namespace: str, prefix: str, name: str) -> re.Pattern[bytes]:
@@ -125,11 +134,13 @@ def _prune(node: Any, is_unwanted: Callable[[Any], bool]) -> bool:
         if is_unwanted(attribute):
             node.removeAttributeNode(attribute)
             removed = True
-    for child in list(node.childNodes):
+    kept = []
+    for child in node.childNodes:
         if child.nodeType == child.ELEMENT_NODE and is_unwanted(child):
-            node.removeChild(child)
-            child.unlink()
             removed = True
         else:
             removed |= _prune(child, is_unwanted)
+            kept.append(child)
+    if len(kept) < len(node.childNodes):
+        node.childNodes[:] = kept  # at once: removeChild looks each up
     return removed

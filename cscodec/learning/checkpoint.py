@@ -21,7 +21,9 @@ from cscodec.atomic import write_whole
 from cscodec.errors import InvalidInputError
 from cscodec.learning.saved import Saved
 from cscodec.locations import is_url
+from cscodec.streams import read_up_to
 
+_MOST_BYTES = 1 << 31
 VERSION = 2  #: of the checkpoint file; a checkpoint of another version is refused
 
 
@@ -80,9 +82,11 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
+    if not is_url(path) and os.path.exists(path) and not os.path.isfile(path):
+        raise InvalidInputError(f"{os.fspath(path)}: cannot read the checkpoint: it is no file")
     try:
         with locations.opened(os.fspath(path)) if is_url(path) else open(path, "rb") as file:
-            data = file.read()
+            data = read_up_to(file, _MOST_BYTES)
         arrays = load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         record = json.loads(header["__metadata__"]["checkpoint"])

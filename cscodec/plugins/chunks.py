@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from cscodec.arrays import Pixels
 from cscodec.choices import Decoder, Subsampling, Tune
 from cscodec.errors import InvalidFieldError, InvalidInputError, ModelNotFoundError
 from cscodec.layout import DEFAULT_MAX_PIXELS
-from cscodec.model import Model, find_model, load_model
+from cscodec.model import Model, find_model, load_model, shipped_models
 
 NAME = "cscodec"
 MISSING = "{} needs Zarr 3 and numcodecs, which are not installed: pip install 'cscodec[zarr]'"
@@ -63,6 +64,26 @@ class ChunkCoder:
             return
         object.__setattr__(self, "model", use_model(self.model))
         self.decode(self.encode(np.zeros((8, 8), np.uint8)))  # wrong options are wrong now
+
+    @classmethod
+    def from_metadata(cls, options: Mapping[str, Any]) -> ChunkCoder:
+        """Make what an array's metadata describe, which open no file and no connection.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are other options, or the model is named by anything but an id or the name of
+            a shipped one.
+        """
+        if unknown := sorted(set(map(str, options)) - {field.name for field in fields(cls)}):
+            raise InvalidInputError(f"the metadata have an unknown option {unknown[0]!r}")
+        model = options.get("model", "photo")
+        if not (_is_model_id(model) or model in shipped_models()):
+            raise InvalidInputError(
+                f"the metadata name the model {model!r}; allowed are ids, and names of shipped "
+                "models: cscodec.plugins.chunks.use_model(PATH) makes others known, by their id"
+            )
+        return cls(**options)
 
     def config(self) -> dict[str, Any]:
         """Return the options as JSON-able values; those not set are left out."""

@@ -9,7 +9,7 @@ zarr.create_array("photo.zarr", data=pixels, chunks=(512, 512, 3), zarr_format=2
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -47,6 +47,12 @@ class CscCodec(Codec):  # type: ignore[misc]
         pixels = self._coder.decode(buf, room.size)
         room[:] = pixels.ravel()
         return out  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Make the codec that metadata describe."""
+        options = {name: value for name, value in config.items() if name != "id"}
+        return cls(**ChunkCoder.from_metadata(options).config())
 
     def get_config(self) -> dict[str, Any]:
         """Return the options, JSON-able; the model by its id."""

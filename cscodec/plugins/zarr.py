@@ -46,7 +46,8 @@ class CscCodec(ArrayBytesCodec):  # type: ignore[misc]  # zarr is not analysed
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Make the codec that metadata describe."""
-        return cls(**data.get("configuration", {}))
+        coder = ChunkCoder.from_metadata(data.get("configuration", {}))
+        return cls(**coder.config())
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the codec for metadata; the model by its id."""
