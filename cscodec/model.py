@@ -35,6 +35,7 @@ from cscodec.transform.measure import analysis_matrix, synthesis_matrix
 
 SUFFIX = ".safetensors"
 _MOST_BYTES = 1 << 26  #: of a file; the shipped ones have 2 MB or so
+_MOST_LEVELS = 50  # of metadata
 _LARGEST_ENTRY = 1e6  # of Φ and Ψ: products of products stay far from what float32 holds
 
 
@@ -249,6 +250,8 @@ class Model:
             record = json.loads(header)
             name, metadata = str(record["name"]), dict(record["metadata"])
             version = int(record["restoration_version"])
+            if _is_deeper(metadata, _MOST_LEVELS):
+                raise InvalidModelError(f"metadata are nested more than {_MOST_LEVELS} levels deep")
             systems = []
             for channel in ("luma", "chroma"):
                 keys = ("sensing_matrix", "dictionary", "basis")
@@ -361,6 +364,19 @@ def _read(file: IO[bytes], source: str) -> Model:
     if len(data) > _MOST_BYTES:
         raise InvalidModelError(f"{source} has more than {_MOST_BYTES} bytes: it is no model file")
     return Model.from_bytes(data, source=source)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether a JSON-able value has more levels: writing it again would take as many calls."""
+    found = [value]
+    for _ in range(levels):
+        found = [
+            inner
+            for outer in found
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(found)
 
 
 def _frozen(array: npt.ArrayLike) -> Float32Array:

@@ -9,6 +9,7 @@ import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -458,3 +459,12 @@ def test_rows_that_see_nothing_but_the_mean_are_named() -> None:
     phi[2] = 0.125
     with pytest.raises(InvalidModelError, match="row 2 of the sensing matrix is constant"):
         System.from_matrices(phi, np.eye(64))
+
+
+def test_metadata_that_are_nested_too_deep_are_refused() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(60):
+        nested = {"deeper": [nested]}
+    data = replace(plain_model(), metadata=nested).to_bytes()
+    with pytest.raises(InvalidModelError, match="nested more than 50 levels"):
+        Model.from_bytes(data)
