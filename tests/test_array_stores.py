@@ -219,7 +219,9 @@ class TestOptions:
         with pytest.raises((InvalidInputError, ModelError)):
             CscCodec(**wrong)
 
-    @pytest.mark.parametrize("model", ["/etc/passwd", "http://127.0.0.1:9/m.safetensors", 5, None])
+    @pytest.mark.parametrize(
+        "model", ["/etc/passwd", "http://127.0.0.1:9/m.safetensors", 5, None, [1]]
+    )
     def test_metadata_open_nothing(self, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("cscodec.plugins.chunks.load_model", None)
         with pytest.raises(InvalidInputError, match=r"the metadata name the model .*use_model"):

@@ -26,7 +26,7 @@ _SAMPLE_FORMATS = {2: "signed", 3: "floating-point", 5: "complex", 6: "complex f
 _COLOURS_OF = {0: 1, 1: 1, 2: 3, 3: 1, 5: 4, 6: 3, 8: 3, 9: 3, 10: 3}
 _COMMENT, _BLOCK_BYTES = re.compile(rb"#[^\r\n]*"), 1 << 16
 _MARKER = re.compile(rb"\xff+([^\x00\xd0-\xd7\xff])")  #: of JPEG: neither a sample nor a restart
-_MOST_SCANS, _MOST_EXIF_BLOCKS = 500, 100
+_MOST_SCANS, _MOST_EXIF_BLOCKS, _MOST_LOOKED_AT = 500, 100, 1 << 28
 _CODESTREAM = b"\xff\x4f\xff\x51"  #: JPEG 2000's first two markers, SOC and SIZ
 IMAGE_PROPERTIES = ((b"meta", 4), (b"iprp", 0), (b"ipco", 0))
 
@@ -60,7 +60,7 @@ def check_segments(file: IO[bytes]) -> None:
         If there are more than any camera or program writes.
     """
     file.seek(0)
-    data = file.read()
+    data = file.read(_MOST_LOOKED_AT)
     position, scans, blocks = 2, 0, 0
     while (found := _MARKER.search(data, position)) and found[1] != b"\xd9":
         position = found.end()

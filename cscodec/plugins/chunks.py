@@ -78,7 +78,7 @@ class ChunkCoder:
         if unknown := sorted(set(map(str, options)) - {field.name for field in fields(cls)}):
             raise InvalidInputError(f"the metadata have an unknown option {unknown[0]!r}")
         model = options.get("model", "photo")
-        if not (_is_model_id(model) or model in shipped_models()):
+        if not (_is_model_id(model) or (isinstance(model, str) and model in shipped_models())):
             raise InvalidInputError(
                 f"the metadata name the model {model!r}; allowed are ids, and names of shipped "
                 "models: cscodec.plugins.chunks.use_model(PATH) makes others known, by their id"
