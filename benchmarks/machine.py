@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGES = ("numpy", "scipy", "numba", "pillow", "scikit-learn", "spams-bin")
+
+
+#: Settings of BLAS that describe some other machine, or leave open how many threads it has.
+_SETTINGS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS")
+
+
+def set_blas(**settings: str) -> None:
+    """Start the program again if BLAS has read other settings than these, as it was loaded."""
+    clean = {name: value for name, value in os.environ.items() if name not in _SETTINGS} | settings
+    if clean != dict(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.argv], clean)
 
 
 def describe_machine() -> dict[str, str | int]:

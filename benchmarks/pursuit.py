@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -24,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import spams
-from machine import describe_machine
+from machine import describe_machine, set_blas
 from sklearn.decomposition import MiniBatchDictionaryLearning
 
 from cscodec.images import luma, read_picture
@@ -35,8 +33,6 @@ from cscodec.transform.patches import extract_patches, remove_mean
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "pursuit.json"
-#: Settings of BLAS that describe some other machine.
-FOREIGN_SETTINGS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 NUM_ATOMS, BATCH_SIZE, SPARSITY = 256, 128, 4  # the paper's
 
 Array = npt.NDArray[np.float32]
@@ -47,10 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a minute; writes no results")
     quick = parser.parse_args().quick
-    settings = {key: text for key, text in os.environ.items() if key not in FOREIGN_SETTINGS}
-    settings |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    if settings != dict(os.environ):  # BLAS reads them when it is loaded: start again
-        os.execve(sys.executable, [sys.executable, *sys.argv], settings)
+    set_blas(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     patches = sample_patches()
     results: dict[str, Any] = {
         "machine": describe_machine(),

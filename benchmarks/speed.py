@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from machine import describe_machine
+from machine import describe_machine, set_blas
 from PIL import Image
 
 import cscodec
@@ -40,8 +40,6 @@ from cscodec.parallel import parallel_map
 
 ROOT = Path(__file__).resolve().parents[1]
 QUALITY = 75
-#: Settings of BLAS that describe some other machine; timings are taken without them.
-FOREIGN_SETTINGS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS")
 
 Result = TypeVar("Result")
 
@@ -348,9 +346,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if any(name in os.environ for name in FOREIGN_SETTINGS):  # read by BLAS as it is loaded
-        clean = {name: value for name, value in os.environ.items() if name not in FOREIGN_SETTINGS}
-        os.execve(sys.executable, [sys.executable, *sys.argv], clean)
+    set_blas()
     if arguments.child:
         action, repeats, folder = arguments.child
         child(action, int(repeats), Path(folder))

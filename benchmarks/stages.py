@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import statistics
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_machine
+from machine import describe_machine, set_blas
 from PIL import Image
 
 import cscodec
@@ -31,8 +30,6 @@ from cscodec.kernels.declaration import Kernel, kernels
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "stages.json"
-#: Settings of BLAS that describe some other machine.
-FOREIGN_SETTINGS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 QUALITY = 75
 EFFORTS = (1, 2)
 
@@ -103,10 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two rounds; writes no results")
     quick = parser.parse_args().quick
-    clean = {key: text for key, text in os.environ.items() if key not in FOREIGN_SETTINGS}
-    clean |= {"OPENBLAS_NUM_THREADS": "1"}
-    if clean != dict(os.environ):  # BLAS reads them when it is loaded: start again
-        os.execve(sys.executable, [sys.executable, *sys.argv], clean)
+    set_blas(OPENBLAS_NUM_THREADS="1")
     if "CSCODEC_DATA" not in os.environ:
         parser.error("set CSCODEC_DATA to the folder that holds kodak12/")
     seconds = measure(2 if quick else 9)

@@ -255,9 +255,8 @@ class Model:
             systems = []
             for channel in ("luma", "chroma"):
                 keys = ("sensing_matrix", "dictionary", "basis")
-                matrices = [arrays.pop(f"{channel}.{key}") for key in keys]
-                lapping = arrays.pop(f"{channel}.lapping", None)
-                systems.append(System(matrices[0], matrices[1], matrices[2], lapping))
+                phi, psi, basis = (arrays.pop(f"{channel}.{key}") for key in keys)
+                systems.append(System(phi, psi, basis, arrays.pop(f"{channel}.lapping", None)))
             groups: dict[str, dict[str, npt.NDArray[Any]]] = {"tables": {}, "filters": {}}
             for key, value in arrays.items():
                 group, _, member = key.partition(".")

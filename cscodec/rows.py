@@ -42,8 +42,6 @@ class PictureRows:
     """
 
     def __init__(self, image: Any) -> None:
-        if isinstance(image, np.ma.MaskedArray) and np.ma.is_masked(image):
-            raise InvalidInputError("image has masked samples; fill them first: image.filled(0)")
         try:
             self._source: Any = image if _is_sliced(image) else np.asarray(image)
         except (TypeError, ValueError) as error:

@@ -1,10 +1,16 @@
-"""Streams of unknown length, read up to a limit."""
+"""Streams of unknown length: which paths are such, and reading up to a limit."""
 
 from __future__ import annotations
 
+import os
 from typing import IO
 
 _PIECE = 1 << 20  # read at once
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a device or a pipe."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def read_up_to(stream: IO[bytes], size: int) -> bytes:

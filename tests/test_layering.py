@@ -77,7 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": _CORE | {"images", "learning"} | _MEASURES,
     "plugins": _CORE | {"images"},
     "cli": _CORE
-    | {"locations", "signals", "images", "learning", "evaluation", "plugins"}
+    | {"locations", "signals", "streams", "images", "learning", "evaluation", "plugins"}
     | _MEASURES,
     "__init__": {"errors", "loading", "model", "codec", "describe"},
     "signals": {"atomic"},

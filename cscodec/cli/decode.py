@@ -17,6 +17,7 @@ from cscodec.cli.encode import SUFFIX
 from cscodec.cli.plan import Job, Outputs, plan
 from cscodec.errors import InvalidInputError
 from cscodec.layout import DEFAULT_MAX_PIXELS
+from cscodec.streams import is_special
 
 if TYPE_CHECKING:
     from cscodec.arrays import Pixels
@@ -203,7 +204,7 @@ class Decoder:
         from cscodec.images.large import can_be_written_in_parts, written_rows
 
         shape = decoded_shape(found, self.settings["region"], self.settings["scale"])
-        is_file = target != files.STREAM and not files.is_special(target)
+        is_file = target != files.STREAM and not is_special(target)
         if not can_be_written_in_parts(self.finish.suffix, shape, can_seek=is_file):
             return None
         no_pixels = np.broadcast_to(np.uint8(0), shape)  # which take no memory

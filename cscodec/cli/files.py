@@ -21,6 +21,7 @@ from cscodec.cli import console
 from cscodec.cli.console import OutputExistsError
 from cscodec.errors import CscodecError, InvalidInputError
 from cscodec.locations import is_url
+from cscodec.streams import is_special
 
 if TYPE_CHECKING:
     from cscodec import Info
@@ -149,11 +150,6 @@ def exists(target: str) -> bool:
     if is_url(target):
         return locations.exists(target)
     return target != STREAM and os.path.lexists(target) and not is_special(target)
-
-
-def is_special(path: str) -> bool:
-    """Whether a path is that of a device or a pipe."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def check_no_terminal() -> None:

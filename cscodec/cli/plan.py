@@ -21,6 +21,7 @@ from cscodec.cli.console import CollisionError
 from cscodec.cli.files import STREAM
 from cscodec.errors import CscodecError, InvalidInputError
 from cscodec.locations import is_url
+from cscodec.streams import is_special
 
 #: What cannot be worked on, and why.
 Refusal: TypeAlias = tuple[str, CscodecError]
@@ -157,7 +158,7 @@ def plan(inputs: Sequence[str], suffixes: Set[str], recursive: bool, outputs: Ou
     free, colliding = _without_collisions(list(once.values()), outputs.suffix)
     parts: tuple[list[Job], list[Job]] = [], []
     for job in free:
-        if outputs.file is None and not is_url(job.target) and files.is_special(job.target):
+        if outputs.file is None and not is_url(job.target) and is_special(job.target):
             reason = f"{job.target}: is a device or a pipe; name it with -o if it is meant"
             colliding.append((job.source, InvalidInputError(reason)))
             continue
@@ -204,7 +205,7 @@ def _without_collisions(jobs: Sequence[Job], suffix: str) -> tuple[list[Job], li
             reason = f"{job.source}: is a {suffix} file already; name another output"
         elif place in sources:
             reason = f"{job.target}: is an input and an output"
-        elif len(writers[place]) > 1 and not files.is_special(place):
+        elif len(writers[place]) > 1 and not is_special(place):
             others = [other.source for other in writers[place] if other is not job]
             every = "both" if len(others) == 1 else "all"
             differ = len({Path(other.source).name for other in writers[place]}) > 1

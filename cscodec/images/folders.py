@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cscodec.errors import InvalidInputError
 from cscodec.images.reading import PICTURE_SUFFIXES
+from cscodec.streams import is_special
 
 
 @dataclass
@@ -37,10 +38,9 @@ def list_folder(
         folders[:] = [name for name in folders if recursive and not name.startswith(".")]
         for name in files:
             if not name.startswith("."):
-                path = os.path.join(parent, name)
-                known = os.path.splitext(name)[1].lower() in suffixes
-                known &= os.path.isfile(path) or not os.path.exists(path)  # no pipes, no devices
-                (listing.wanted if known else listing.others).append(Path(parent, name))
+                path = Path(parent, name)
+                known = os.path.splitext(name)[1].lower() in suffixes and not is_special(path)
+                (listing.wanted if known else listing.others).append(path)
     listing.wanted.sort()
     listing.others.sort()
     return listing

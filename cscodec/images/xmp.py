@@ -82,10 +82,13 @@ def without_position(xmp: bytes) -> bytes | None:
 
 
 def _may_hide(xmp: bytes) -> bool:
-    """Whether names in it may be written otherwise: in UTF-16 or 32, or by references."""
-    return (
-        b"\0" in xmp.rstrip(b"\0") or re.search(rb"xmlns[^>]{0,200}&#|<!DOCTYPE", xmp) is not None
-    )
+    """Whether names in it may be written otherwise: in UTF-16 or 32, by entities or references."""
+    return not _is_plain(xmp) or re.search(rb"xmlns[^>]{0,200}&#", xmp) is not None
+
+
+def _is_plain(xmp: bytes) -> bool:
+    """Whether it has no DOCTYPE, as XMP has none, and no UTF-16 to hide one in."""
+    return b"<!DOCTYPE" not in xmp and b"\0" not in xmp.rstrip(b"\0")
 
 
 def _number(xmp: bytes, namespace: str, prefix: str, name: str) -> re.Pattern[bytes]:
@@ -107,9 +110,8 @@ def _with_number(xmp: bytes, namespace: str, prefix: str, name: str, value: int)
 def _without(xmp: bytes, properties: tuple[tuple[str, str], ...]) -> bytes | None:
     if not any(namespace.encode() in xmp for namespace, _ in properties):
         return xmp
-    # XMP has no DOCTYPE, whose entities could grow without bound, and no UTF-16 to hide one in;
-    # parsed, it is 100 times as large.
-    if b"<!DOCTYPE" in xmp or b"\0" in xmp.rstrip(b"\0") or len(xmp) > _MOST_BYTES:
+    # Entities could grow without bound; and parsed, it is 100 times as large.
+    if not _is_plain(xmp) or len(xmp) > _MOST_BYTES:
         return None
 
     def is_unwanted(node: Any) -> bool:

@@ -21,7 +21,7 @@ from cscodec.atomic import write_whole
 from cscodec.errors import InvalidInputError
 from cscodec.learning.saved import Saved
 from cscodec.locations import is_url
-from cscodec.streams import read_up_to
+from cscodec.streams import is_special, read_up_to
 
 _MOST_BYTES = 1 << 31
 VERSION = 2  #: of the checkpoint file; a checkpoint of another version is refused
@@ -82,7 +82,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    if not is_url(path) and os.path.exists(path) and not os.path.isfile(path):
+    if not is_url(path) and is_special(path):
         raise InvalidInputError(f"{os.fspath(path)}: cannot read the checkpoint: it is no file")
     try:
         with locations.opened(os.fspath(path)) if is_url(path) else open(path, "rb") as file:

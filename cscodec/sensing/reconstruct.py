@@ -120,7 +120,7 @@ def measure_plane(plane: npt.ArrayLike, system: SystemLike) -> Float32Array:
     return np.column_stack([means, measurements]).reshape(rows, columns, -1)
 
 
-def finite_measurements(measurements: npt.ArrayLike) -> Float32Array:
+def _finite(measurements: npt.ArrayLike) -> Float32Array:
     """Return measurements as float32.
 
     Raises
@@ -146,7 +146,7 @@ def checked_measurements(
     InvalidInputError
         If they have another shape, m is not in 1..``most``, or values are not finite or not real.
     """
-    values = finite_measurements(measurements)
+    values = _finite(measurements)
     grid = patch_grid(shape)
     num_measurements = values.shape[-1] - 1 if values.ndim else 0
     if values.shape[:-1] != grid or not 1 <= num_measurements <= most:
@@ -187,7 +187,7 @@ def decode_measurements(
     """
     if decoder not in PATCH_DECODERS:
         raise InvalidInputError(f"decoder is {decoder!r}; allowed are {', '.join(PATCH_DECODERS)}")
-    rows = np.ascontiguousarray(finite_measurements(measurements))
+    rows = np.ascontiguousarray(_finite(measurements))
     if rows.ndim != 2 or not 1 <= rows.shape[1] <= len(system.sensing_matrix):
         raise InvalidInputError(
             f"measurements have shape {rows.shape}; allowed is (n, m) with m in "
